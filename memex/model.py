@@ -1,0 +1,220 @@
+"""The nouns, as frozen records. Times are aware UTC datetimes; ids are derived from content or origin.
+
+>>> Session(id="claude:1b2c", cli="claude", native_id="1b2c", project_id="dir:/src/app", project="app").kind
+'main'
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Cli = Literal["claude"]
+Role = Literal["user", "assistant", "tool", "system"]
+MessageKind = Literal["prompt", "reply", "thinking", "notice", "boundary", "system"]
+SessionKind = Literal["main", "subagent", "probe"]
+Operation = Literal["read", "search", "fetch", "edit", "write", "run", "delegate", "plan", "ask", "other"]
+ObservationType = Literal["bugfix", "feature", "refactor", "change", "discovery", "decision"]
+MemoryKind = Literal[
+    "event", "lesson", "thread", "fact", "preference", "rule", "decision", "synopsis"
+]
+Level = Literal["raw", "observations", "talks", "sessions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One conversation, or one subagent's share of it. `digest` hashes all that was parsed."""
+
+    id: str
+    cli: str
+    native_id: str
+    project_id: str
+    project: str
+    cwd: str = ""
+    git_branch: str = ""
+    title: str = ""
+    kind: SessionKind = "main"
+    parent_id: str = ""
+    parent_call_id: str = ""
+    agent_type: str = ""
+    cli_version: str = ""
+    models: tuple[str, ...] = ()
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    talks: int = 0
+    messages: int = 0
+    tool_calls: int = 0
+    tokens_raw: int = 0
+    tokens_input: int = 0
+    tokens_output: int = 0
+    tokens_cached: int = 0
+    parser_version: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """A real prompt and all that answers it. `seq_from..seq_to` (inclusive) are its messages and calls."""
+
+    id: str
+    session_id: str
+    prompt_number: int
+    prompt: str
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    seq_from: int = 0
+    seq_to: int = 0
+    messages: int = 0
+    tool_calls: int = 0
+    tokens_raw: int = 0
+    answered: bool = False
+    superseded: bool = False
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One utterance, whole: the records of a split reply are merged. `offset` is its first line's byte."""
+
+    id: str
+    session_id: str
+    prompt_number: int
+    seq: int
+    role: Role
+    kind: MessageKind
+    text: str
+    ts: datetime | None = None
+    model: str = ""
+    uuid: str = ""
+    source_id: str = ""
+    offset: int = 0
+    images: int = 0
+    tokens_input: int = 0
+    tokens_output: int = 0
+    tokens_cached: int = 0
+    superseded: bool = False
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A tool call joined with its result. `input` is JSON; `output` is plain text, cut nowhere."""
+
+    id: str
+    session_id: str
+    prompt_number: int
+    seq: int
+    message_id: str
+    name: str
+    operation: Operation
+    input: str
+    output: str = ""
+    answered: bool = False
+    is_error: bool = False
+    mutates: bool = False
+    files: tuple[str, ...] = ()
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    agent_session_id: str = ""
+    source_id: str = ""
+    offset: int = 0
+    superseded: bool = False
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One file of a CLI, as far as it was parsed: `size` bytes of `generation`."""
+
+    id: str
+    cli: str
+    path: str
+    session_id: str
+    generation: int
+    size: int
+    parser_version: int
+    lines: int = 0
+    records: str = "{}"
+    bad_lines: str = "[]"
+    torn_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Who made a row, from what, and at which price. `recipe` and `content` make the fingerprint."""
+
+    fingerprint: str
+    recipe: str
+    provider: str
+    model: str
+    sources: tuple[str, ...]
+    tokens_input: int
+    tokens_output: int
+    cost_usd: float
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """L1: what one operation, or a run of like operations, did."""
+
+    id: str
+    session_id: str
+    prompt_number: int
+    source_offset: int
+    type: ObservationType
+    title: str
+    subtitle: str
+    facts: tuple[str, ...]
+    narrative: str
+    files_read: tuple[str, ...]
+    files_modified: tuple[str, ...]
+    project_id: str
+    occurred_at: datetime | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TalkSummary:
+    """L2: what was asked in one talk, and what came of it."""
+
+    id: str
+    session_id: str
+    prompt_number: int
+    user_request: str
+    summary: str
+    completed: str
+    files_involved: tuple[str, ...]
+    project_id: str
+    occurred_at: datetime | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """L3: a session in one sentence and a few key points, made from its L2s alone."""
+
+    id: str
+    session_id: str
+    summary: str
+    key_points: tuple[str, ...]
+    files_involved: tuple[str, ...]
+    technologies: tuple[str, ...]
+    project_id: str
+    occurred_at: datetime | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One search result. `legs` names the rankings that found it; `rank` 1 is best."""
+
+    session_id: str
+    message_id: str
+    prompt_number: int
+    level: Level
+    content: str
+    score: float
+    project: str
+    ts: datetime | None
+    role: str = ""
+    legs: tuple[str, ...] = ()

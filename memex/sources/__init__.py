@@ -1,0 +1,1 @@
+"""From a CLI's log files to records: archive, adapters, ingest."""

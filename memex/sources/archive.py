@@ -1,0 +1,217 @@
+"""The archive: the verbatim bytes of every source file, append-only, in zstd frames.
+
+    archive/<cli>/<2 hex>/<source id>/log.jsonl      what was read when, one line an event
+                                      0001.zst       the frames of generation 1, one per `chunk` event
+
+A source that only grew gets its new bytes as another frame of the same generation. One that was rewritten,
+truncated or rotated starts a new generation; the old one stays. A frame counts once its event is on disk,
+so a crash between the two leaves bytes that the next append overwrites.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import zstandard
+
+from memex.errors import StoreError, translated_os_errors
+from memex.text import digest
+
+CHUNK = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One frame: `size` bytes of the source from `at` on, kept in `stored` bytes from `stored_at` on."""
+
+    generation: int
+    at: int
+    size: int
+    stored_at: int
+    stored: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A source as the archive has it: the latest generation and the file state it was read at."""
+
+    id: str
+    cli: str
+    path: str
+    session_id: str
+    role: str
+    generation: int = 0
+    stat: tuple[int, int] = (-1, -1)
+    gone: bool = False
+    chunks: tuple[Chunk, ...] = field(default=(), repr=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the latest generation."""
+        last = [c for c in self.chunks if c.generation == self.generation]
+        return last[-1].at + last[-1].size if last else 0
+
+
+class Archive:
+    """All sources below one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def sources(self) -> Iterator[Kept]:
+        """Yield every source that was ever kept."""
+        for log in sorted(self.root.glob("*/??/*/log.jsonl")):
+            yield self._load(log)
+
+    def find(self, cli: str, path: Path) -> Kept | None:
+        """Look one source up."""
+        log = self._folder(cli, source_id(cli, path)) / "log.jsonl"
+        return self._load(log) if log.exists() else None
+
+    def is_current(self, kept: Kept | None, path: Path) -> bool:
+        """Tell whether the file has the size and time at which it was last read."""
+        stat = path.stat()
+        return kept is not None and not kept.gone and kept.stat == (stat.st_size, stat.st_mtime_ns)
+
+    def take(self, cli: str, path: Path, session_id: str, role: str) -> Kept:
+        """Read what is new in a file and keep it; return the source as kept now.
+
+        Raises:
+            DiskFull, HomeError: the archive cannot be written; what was kept before stays valid.
+        """
+        folder = self._folder(cli, source_id(cli, path))
+        with path.open("rb") as file, translated_os_errors(folder):
+            stat = os.fstat(file.fileno())
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            log = folder / "log.jsonl"
+            if not log.exists():
+                head = {"source": {"cli": cli, "path": str(path), "session_id": session_id, "role": role}}
+                _append(log, [head])
+            kept = self._load(log)
+            generation = kept.generation or 1
+            if not _prefix_holds(file, kept, stat.st_size):
+                generation = kept.generation + 1
+            start = kept.size if generation == kept.generation else 0
+            file.seek(start)
+            events = self._store(folder, kept, generation, file, start, stat.st_size)
+            events.append({"read": {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "at": _now()}})
+            _append(log, events)
+            return self._load(log)
+
+    def mark_gone(self, kept: Kept) -> None:
+        """Record that the file is no longer where it was; its bytes stay."""
+        _append(self._folder(kept.cli, kept.id) / "log.jsonl", [{"gone": {"at": _now()}}])
+
+    def read(self, kept: Kept, generation: int | None = None) -> bytes:
+        """Give back the bytes of one generation, the latest by default.
+
+        Raises:
+            StoreError: a frame does not decode to the bytes that were read.
+        """
+        wanted = generation or kept.generation
+        chunks = [c for c in kept.chunks if c.generation == wanted]
+        if not chunks:
+            return b""
+        parts = []
+        with (self._folder(kept.cli, kept.id) / f"{wanted:04}.zst").open("rb") as file:
+            for chunk in chunks:
+                file.seek(chunk.stored_at)
+                parts.append(_decoded(file.read(chunk.stored), chunk, kept.path))
+        return b"".join(parts)
+
+    def bytes_stored(self) -> int:
+        """Bytes on disk."""
+        return sum(entry.stat().st_size for entry in self.root.rglob("*") if entry.is_file())
+
+    def _folder(self, cli: str, identity: str) -> Path:
+        return self.root / cli / identity[:2] / identity
+
+    def _load(self, log: Path) -> Kept:
+        fields: dict[str, Any] = {}
+        chunks: list[Chunk] = []
+        for line in log.read_bytes().splitlines():
+            try:
+                event = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                continue  # the torn last line of a crash: that event never happened
+            if "source" in event:
+                fields |= event["source"]
+            elif "chunk" in event:
+                chunks.append(Chunk(**event["chunk"]))
+            elif "read" in event:
+                fields |= {"stat": (event["read"]["size"], event["read"]["mtime_ns"]), "gone": False}
+            elif "gone" in event:
+                fields["gone"] = True
+        generation = max((c.generation for c in chunks), default=0)
+        return Kept(id=log.parent.name, generation=generation, chunks=tuple(chunks), **fields)
+
+    def _store(
+        self, folder: Path, kept: Kept, generation: int, file: Any, start: int, end: int
+    ) -> list[dict[str, Any]]:
+        events: list[dict[str, Any]] = []
+        if start >= end:
+            return events
+        compressor = zstandard.ZstdCompressor(level=3, write_content_size=True)
+        target = folder / f"{generation:04}.zst"
+        stored_at = max((c.stored_at + c.stored for c in kept.chunks if c.generation == generation), default=0)
+        with target.open("r+b" if target.exists() else "w+b") as out:
+            out.truncate(stored_at)
+            out.seek(stored_at)
+            while start < end and (data := file.read(min(CHUNK, end - start))):
+                frame = compressor.compress(data)
+                out.write(frame)
+                chunk = Chunk(generation, start, len(data), stored_at, len(frame), hashlib.sha256(data).hexdigest())
+                events.append({"chunk": {name: getattr(chunk, name) for name in Chunk.__slots__}})
+                start += len(data)
+                stored_at += len(frame)
+            out.flush()
+            os.fsync(out.fileno())
+        return events
+
+
+def source_id(cli: str, path: Path) -> str:
+    """Name a source by its CLI and its absolute path."""
+    return digest(cli, str(path))
+
+
+def _prefix_holds(file: Any, kept: Kept, size: int) -> bool:
+    """Tell whether the file still begins with every byte of the latest generation."""
+    if size < kept.size:
+        return False
+    file.seek(0)
+    chunks = (c for c in kept.chunks if c.generation == kept.generation)
+    return all(hashlib.sha256(file.read(c.size)).hexdigest() == c.sha256 for c in chunks)
+
+
+def _decoded(frame: bytes, chunk: Chunk, path: str) -> bytes:
+    try:
+        data = zstandard.ZstdDecompressor().decompress(frame)
+    except zstandard.ZstdError as error:
+        raise StoreError(f"the archive of {path} is damaged at byte {chunk.at}: {error}") from error
+    if hashlib.sha256(data).hexdigest() != chunk.sha256:
+        raise StoreError(f"the archive of {path} does not hold the bytes that were read at {chunk.at}")
+    return data
+
+
+def _append(log: Path, events: list[dict[str, Any]]) -> None:
+    torn = log.exists() and log.stat().st_size > 0 and _last_byte(log) != b"\n"
+    with log.open("ab") as out:
+        out.write(b"\n" * torn + b"".join(orjson.dumps(event) + b"\n" for event in events))
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _last_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,6 @@
+"""The adapters there are. A new CLI is one module and one line here."""
+
+from memex.sources.base import Adapter
+from memex.sources.claude import ClaudeAdapter
+
+ADAPTERS: dict[str, Adapter] = {adapter.cli: adapter for adapter in (ClaudeAdapter(),)}

@@ -1,0 +1,1 @@
+"""The lake: LanceDB tables, opened, read and upserted under one locking rule."""

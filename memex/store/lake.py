@@ -1,0 +1,257 @@
+"""The lake: a folder (or an s3:// prefix) of LanceDB tables, read without locks and written under one.
+
+`pylance` reads and writes the same files as `lancedb` and is imported in a fifth of the time
+(docs/decisions/001-lance-without-lancedb.md); this is the only module that knows.
+
+A merge is not idempotent by itself: two processes merging the same keys at once double the rows. So every
+write takes the table's file lock and then the latest version. On object stores, where there is no lock,
+the primary key in the schema does the same as long as no index is used.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from memex.errors import (
+    DISK_FULL_HINT,
+    DiskFull,
+    HomeError,
+    SchemaError,
+    StoreBusy,
+    StoreError,
+    is_disk_full,
+    translated_os_errors,
+)
+from memex.store import schemas
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+VERSION_KEY = "memex.schema_version"
+MAX_FRAGMENTS = 24
+"""A table with more data files than this is compacted by the writer that notices."""
+KEEP_VERSIONS = timedelta(hours=1)
+LOCK_SECONDS = 300
+_RETRYABLE = ("retryable commit conflict", "was not found", "not found:", "commit conflict", "too many concurrent")
+
+
+class Lake:
+    """All tables under one root.
+
+    >>> lake = Lake("/tmp/lake"); lake.prepare()              # doctest: +SKIP
+    >>> lake.upsert("sessions", schemas.to_arrow("sessions", [session]))   # doctest: +SKIP
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = str(root)
+        self._remote = "://" in self.root
+
+    def prepare(self) -> None:
+        """Create what is missing, and bring an older lake to the present schema.
+
+        Raises:
+            SchemaError: a newer Memex wrote this lake.
+            HomeError: the folder cannot be written.
+        """
+        if not self._remote:
+            with translated_os_errors(self.root):
+                Path(self.root, ".locks").mkdir(parents=True, exist_ok=True, mode=0o700)
+        if all(self._exists(table) for table in schemas.TABLES):
+            from memex.store.migrations import migrate
+
+            migrate(self)
+            return
+        with self._lock("schema"):
+            for table in schemas.TABLES:
+                if not self._exists(table):
+                    self._create(table)
+
+    def exists(self) -> bool:
+        """Tell whether there is a lake at all."""
+        return self._exists("sessions") and self._exists(schemas.TABLES[-1])
+
+    def version(self) -> int:
+        """Read the schema version.
+
+        Raises:
+            SchemaError: it is newer than this Memex understands.
+        """
+        version = int(self.dataset(schemas.TABLES[-1]).config().get(VERSION_KEY, 0))
+        if version > schemas.SCHEMA_VERSION:
+            raise SchemaError(
+                f"{self.root} has schema {version}; this Memex knows schemas up to {schemas.SCHEMA_VERSION}",
+                "update Memex; nothing was changed",
+            )
+        return version
+
+    def set_version(self, version: int) -> None:
+        """Record that the lake has this schema version."""
+        self.dataset(schemas.TABLES[-1]).update_config({VERSION_KEY: str(version)})
+
+    def dataset(self, table: str) -> Any:
+        """Open the latest version of `table` as a Lance dataset."""
+        import lance
+
+        with _translated(table):
+            return lance.dataset(self._uri(table))
+
+    def scan(self, table: str, columns: Sequence[str] | None = None, where: str | None = None) -> "pa.Table":
+        """Read rows; `where` is a SQL predicate over the table's columns."""
+        with _translated(table):
+            return self.dataset(table).to_table(columns=list(columns) if columns else None, filter=where)
+
+    def frame(self, table: str, columns: Sequence[str] | None = None, where: str | None = None) -> "pl.DataFrame":
+        """Read rows into a Polars frame."""
+        import polars as pl
+
+        frame = pl.from_arrow(self.scan(table, columns, where))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def count(self, table: str, where: str | None = None) -> int:
+        """Count rows."""
+        with _translated(table):
+            return int(self.dataset(table).count_rows(where))
+
+    def upsert(self, table: str, rows: "pa.Table") -> int:
+        """Insert rows, replacing those with the same id, in one commit; of a repeated id the last wins.
+
+        Returns the number of rows merged. An empty batch commits nothing.
+
+        Raises:
+            StoreBusy: another writer won (Transient).
+            StoreError: the rows do not fit the table (Terminal).
+            DiskFull: no space left; the table is as before.
+        """
+        rows = _last_of_each_id(rows)
+        if not rows.num_rows:
+            return 0
+        with self._lock(table), _translated(table):
+            dataset = self.dataset(table)
+            merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+            (merge.use_index(False) if self._remote else merge).execute(_fitted(rows, dataset.schema))
+            if len(dataset.get_fragments()) > MAX_FRAGMENTS:
+                self._optimize(table)
+        return int(rows.num_rows)
+
+    def delete(self, table: str, where: str) -> None:
+        """Delete the rows that match a SQL predicate."""
+        with self._lock(table), _translated(table):
+            self.dataset(table).delete(where)
+
+    def optimize(self, table: str) -> None:
+        """Compact small files, bring the indexes up to date, drop versions older than an hour."""
+        with self._lock(table), _translated(table):
+            self._optimize(table)
+
+    def dimension(self, table: str) -> int:
+        """Tell the dimension of the vector column, 0 when there is none yet."""
+        names = self.dataset(table).schema
+        return names.field("vector").type.list_size if "vector" in names.names else 0
+
+    def set_dimension(self, table: str, dimension: int) -> None:
+        """Make room for vectors of another model: the old vectors go, no row is rewritten."""
+        import pyarrow as pa
+
+        with self._lock(table), _translated(table):
+            dataset = self.dataset(table)
+            if "vector" in dataset.schema.names:
+                if dataset.schema.field("vector").type.list_size == dimension:
+                    return
+                dataset.drop_columns(["vector"])
+            dataset.add_columns(pa.schema([pa.field("vector", pa.list_(pa.float32(), dimension))]))
+
+    def nearest(
+        self, table: str, vector: Sequence[float], limit: int, columns: Sequence[str], where: str
+    ) -> "pa.Table":
+        """Read the `limit` rows nearest to `vector` by cosine, filtered first; `_distance` is 1 - cosine."""
+        query = {"column": "vector", "q": vector, "k": limit, "metric": "cosine", "use_index": True}
+        with _translated(table):
+            return self.dataset(table).to_table(
+                columns=[*columns, "_distance"], nearest=query, filter=where, prefilter=True
+            )
+
+    def _optimize(self, table: str) -> None:
+        dataset = self.dataset(table)
+        dataset.optimize.compact_files()
+        dataset.optimize.optimize_indices()
+        dataset.cleanup_old_versions(older_than=KEEP_VERSIONS)
+
+    def _create(self, table: str) -> None:
+        import lance
+
+        with _translated(table):
+            dataset = lance.write_dataset(schemas.schema(table).empty_table(), self._uri(table))
+            for column in ("id", *schemas.SCALAR_INDEXES[table]):
+                dataset.create_scalar_index(column, "BTREE")
+            dataset.update_config({VERSION_KEY: str(schemas.SCHEMA_VERSION)})
+
+    def _uri(self, table: str) -> str:
+        return f"{self.root}/{table}.lance"
+
+    def _exists(self, table: str) -> bool:
+        if not self._remote:
+            return Path(self._uri(table), "_versions").is_dir()
+        import lance
+
+        try:
+            lance.dataset(self._uri(table))
+        except ValueError:
+            return False
+        return True
+
+    @contextmanager
+    def _lock(self, name: str) -> Iterator[None]:
+        lock = nullcontext() if self._remote else FileLock(Path(self.root, ".locks", f"{name}.lock"), LOCK_SECONDS)
+        try:
+            with translated_os_errors(self.root), lock:
+                yield
+        except Timeout as error:
+            raise StoreBusy(f"another process has written to {name} for {LOCK_SECONDS} s") from error
+
+
+def in_list(column: str, values: Sequence[str]) -> str:
+    """Write the SQL predicate `column IN (values)`, quoted; no value matches nothing."""
+    if not values:
+        return "false"
+    quoted = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+    return f"{column} IN ({quoted})"
+
+
+def _last_of_each_id(rows: "pa.Table") -> "pa.Table":
+    ids = rows.column("id").to_pylist()
+    last = {key: position for position, key in enumerate(ids)}
+    return rows if len(last) == len(ids) else rows.take(sorted(last.values()))
+
+
+def _fitted(rows: "pa.Table", wanted: "pa.Schema") -> "pa.Table":
+    """Order the columns as the table has them; one that the rows lack becomes null."""
+    import pyarrow as pa
+
+    names = set(rows.column_names)
+    columns = [
+        rows.column(field.name).cast(field.type) if field.name in names else pa.nulls(rows.num_rows, field.type)
+        for field in wanted
+    ]
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+@contextmanager
+def _translated(table: str) -> Iterator[None]:
+    """Turn what Lance raises into the errors of this project."""
+    try:
+        yield
+    except (RuntimeError, ValueError, OSError) as error:
+        text = str(error)
+        if is_disk_full(error):
+            raise DiskFull(f"no space left while writing {table}", DISK_FULL_HINT) from error
+        if isinstance(error, PermissionError) or "permission denied" in text.lower():
+            raise HomeError(f"cannot use the table {table}: permission denied", "check the permissions of MEMEX_HOME") from error
+        if any(phrase in text.lower() for phrase in _RETRYABLE):
+            raise StoreBusy(f"{table}: {text[:300]}") from error
+        raise StoreError(f"{table}: {text[:500]}", "memex status shows the state of the lake") from error

@@ -1,0 +1,34 @@
+"""Steps from each schema version to the next, run in order under one lock.
+
+A step gets the lake and changes tables by adding typed-null columns, renaming or dropping; a column with
+a non-null default would make older writers fail.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from memex.store.schemas import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from memex.store.lake import Lake
+
+Step = Callable[["Lake"], None]
+
+MIGRATIONS: Mapping[int, Step] = {}
+"""The step that leads to each version, from 2 on."""
+
+
+def migrate(lake: "Lake", steps: Mapping[int, Step] = MIGRATIONS, target: int = SCHEMA_VERSION) -> list[int]:
+    """Run the steps that the lake has not had; return the versions passed.
+
+    Raises:
+        SchemaError: the lake is newer than `target`.
+    """
+    version = lake.version()
+    passed = []
+    for step in range(version + 1, target + 1):
+        if step in steps:
+            steps[step](lake)
+        lake.set_version(step)
+        passed.append(step)
+    return passed
