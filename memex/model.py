@@ -53,7 +53,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """A real prompt and all that answers it. `seq_from..seq_to` (inclusive) are its messages and calls."""
+    """A real prompt and all that answers it. `seq_from..seq_to` (inclusive) are its messages and calls.
+
+    `content` hashes what was said and done, `digest` the whole row.
+    """
 
     id: str
     session_id: str
@@ -68,6 +71,7 @@ class Talk:
     tokens_raw: int = 0
     answered: bool = False
     superseded: bool = False
+    content: str = ""
     digest: str = ""
 
 
@@ -97,7 +101,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool call joined with its result. `input` is JSON; `output` is plain text, cut nowhere."""
+    """A tool call joined with its result. `input` is JSON; `output` is plain text, cut nowhere.
+
+    `empty` tells that it returned nothing; `content` hashes arguments and result, `digest` the whole row.
+    """
 
     id: str
     session_id: str
@@ -110,6 +117,7 @@ class ToolCall:
     output: str = ""
     answered: bool = False
     is_error: bool = False
+    empty: bool = False
     mutates: bool = False
     files: tuple[str, ...] = ()
     started_at: datetime | None = None
@@ -118,6 +126,7 @@ class ToolCall:
     source_id: str = ""
     offset: int = 0
     superseded: bool = False
+    content: str = ""
     digest: str = ""
 
 

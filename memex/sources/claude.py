@@ -34,6 +34,11 @@ _READ_ONLY = re.compile(
     r"type|env|date|diff|jq|sort|git\s+(?:-C\s+\S+\s+)?(?:status|log|diff|show|branch|blame|rev-parse|remote|ls-files))\b"
 )
 _REDIRECT = re.compile(r"(?<![0-9&])>{1,2}\s*(?!/dev/null|&)\S|\btee\b|\s-(?:exec|delete|i)\b|\bxargs\b")
+_NOTHING = re.compile(
+    r"\s*(?:\(no (?:content|output)\)|no (?:matches|files|results)(?: were)? found\.?|"
+    r"\(?bash completed with no output\)?|found 0 \w+|\[\]|\{\}|null)\s*\Z",
+    re.IGNORECASE,
+)
 _PERSISTED = re.compile(r"<persisted-output>.*?Full output saved to:\s*(\S+)", re.DOTALL)
 
 
@@ -548,7 +553,10 @@ def _with_digest(message: Message) -> Message:
 
 
 def _call_with_digest(call: ToolCall) -> ToolCall:
-    return replace(call, digest=digest(repr(call)))
+    content = digest(call.name, call.input, call.output, str(call.is_error))
+    return replace(
+        call, empty=not call.output.strip() or bool(_NOTHING.match(call.output)), content=content, digest=digest(content, repr(call))
+    )
 
 
 def _talks(prompts: list[Message], messages: list[Message], calls: list[ToolCall]) -> tuple[Talk, ...]:
@@ -568,9 +576,9 @@ def _talk(prompt: Message, messages: list[Message], calls: list[ToolCall]) -> Ta
     words = [m for m in messages if m.kind in ("prompt", "reply") and m.text]
     times = [t for t in (*(m.ts for m in messages), *(c.started_at for c in calls), *(c.ended_at for c in calls)) if t]
     seqs = [*(m.seq for m in messages), *(c.seq for c in calls)]
-    content = [part for m in words for part in (m.kind, m.text)]
-    content += [part for c in calls for part in (c.name, c.input, c.output, str(c.is_error))]
-    return Talk(
+    said = [part for m in words for part in (m.kind, m.text)]
+    done = [part for c in calls for part in (c.name, c.input, c.output)]
+    talk = Talk(
         id=f"{prompt.session_id}#{prompt.prompt_number}",
         session_id=prompt.session_id,
         prompt_number=prompt.prompt_number,
@@ -581,7 +589,8 @@ def _talk(prompt: Message, messages: list[Message], calls: list[ToolCall]) -> Ta
         seq_to=max(seqs),
         messages=len(messages),
         tool_calls=len(calls),
-        tokens_raw=sum(estimate_tokens(part) for part in content),
+        tokens_raw=sum(map(estimate_tokens, [*said, *done])),
         answered=bool(calls) or any(m.kind == "reply" for m in words),
-        digest=digest(*content),
+        content=digest(*said, *(c.content for c in calls)),
     )
+    return replace(talk, digest=digest(repr(talk)))

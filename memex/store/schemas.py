@@ -50,7 +50,7 @@ _TABLES: dict[str, dict[str, str]] = {
     "talks": {
         "id": _TEXT, "session_id": _TEXT, "prompt_number": _INT, "prompt": _TEXT, "started_at": _TIME,
         "ended_at": _TIME, "seq_from": _INT, "seq_to": _INT, "messages": _INT, "tool_calls": _INT,
-        "tokens_raw": _INT, "answered": _BOOL, "superseded": _BOOL, "digest": _TEXT,
+        "tokens_raw": _INT, "answered": _BOOL, "superseded": _BOOL, "content": _TEXT, "digest": _TEXT,
     },
     "messages": {
         "id": _TEXT, "session_id": _TEXT, "prompt_number": _INT, "seq": _INT, "role": _TEXT, "kind": _TEXT,
@@ -61,8 +61,9 @@ _TABLES: dict[str, dict[str, str]] = {
     "tool_calls": {
         "id": _TEXT, "session_id": _TEXT, "prompt_number": _INT, "seq": _INT, "message_id": _TEXT,
         "name": _TEXT, "operation": _TEXT, "input": _TEXT, "output": _TEXT, "answered": _BOOL,
-        "is_error": _BOOL, "mutates": _BOOL, "files": _LIST, "started_at": _TIME, "ended_at": _TIME,
-        "agent_session_id": _TEXT, "source_id": _TEXT, "offset": _INT, "superseded": _BOOL, "digest": _TEXT,
+        "is_error": _BOOL, "empty": _BOOL, "mutates": _BOOL, "files": _LIST, "started_at": _TIME, "ended_at": _TIME,
+        "agent_session_id": _TEXT, "source_id": _TEXT, "offset": _INT, "superseded": _BOOL,
+        "content": _TEXT, "digest": _TEXT,
     },
     "observations": {
         "id": _TEXT, "session_id": _TEXT, "prompt_number": _INT, "source_offset": _INT, "type": _TEXT,

@@ -1,0 +1,93 @@
+"""What matters in a tool call: how it ended, and the few lines of its output that say why."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+
+import orjson
+
+from memex.model import ToolCall
+from memex.text import clip_units, one_line, unique
+
+_OUTCOME = re.compile(
+    r"\b(?:\d+\s+(?:passed|failed|failures?|errors?|warnings?|tests?)|tests? (?:passed|failed)|build (?:failed|succeeded)|"
+    r"all checks passed|FAIL(?:ED)?|PASS(?:ED)?|ok\s+\S+\s+[\d.]+s|success(?:fully)?|completed?)\b|通过|成功|完成",
+    re.IGNORECASE,
+)
+_TROUBLE = re.compile(
+    r"(?:\b\w*(?:Error|Exception)\b|\berror\b|\bfatal\b|\bpanic\b|\bcannot\b|\bnot found\b|\bdenied\b|\bundefined\b|"
+    r"\bfailed\b|--- FAIL|✗|✘|❌|错误|失败|异常|エラー|失敗)",
+    re.IGNORECASE,
+)
+_COMMIT = re.compile(r"^\[(?P<branch>[^\s\]]+)(?: \([^)]*\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
+_PULL = re.compile(r"https://[\w.-]+/\S+/(?:pull|merge_requests)/\d+")
+_TESTS = re.compile(
+    r"\b(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|gotestsum|"
+    r"(?:go|cargo|npm|pnpm|yarn|bun|make|mix|dotnet|mvn|gradle|\./gradlew|mise run|just|deno|swift)\s+(?:run\s+)?test\S*)\b"
+)
+_EXIT = re.compile(r"^(?:Error: )?Exit code (\d+)", re.MULTILINE)
+_NOISE = re.compile(r"^[\s\W_\d]*$")
+
+
+def arguments(call: ToolCall) -> dict[str, object]:
+    """Read the arguments of a call."""
+    value = orjson.loads(call.input or "{}")
+    return value if isinstance(value, dict) else {}
+
+
+def command_of(call: ToolCall) -> str:
+    """Give the shell command of a call, on one line; "" when it runs none."""
+    return one_line(str(arguments(call).get("command") or ""))
+
+
+def label_of(call: ToolCall) -> str:
+    """Say what a command is for: the description that came with it, else the command itself."""
+    described = arguments(call).get("description")
+    return one_line(str(described)) if described else clip_units(command_of(call), 16)
+
+
+def runs_tests(call: ToolCall) -> bool:
+    """Tell whether a call runs a test suite."""
+    return call.operation == "run" and bool(_TESTS.search(command_of(call)))
+
+
+def failed(call: ToolCall) -> bool:
+    """Tell whether a call ended badly: marked as an error, or a non-zero exit code."""
+    code = _EXIT.search(call.output[:200])
+    return call.is_error or bool(code and code[1] != "0")
+
+
+def commits(calls: Iterable[ToolCall]) -> list[str]:
+    """List the commits made, as `hash subject`."""
+    found = (m for c in calls if c.operation == "run" for m in _COMMIT.finditer(c.output))
+    return list(unique(f"{m['hash']} {m['subject'].strip()}" for m in found))
+
+
+def pull_requests(calls: Iterable[ToolCall]) -> list[str]:
+    """List the pull requests that a command created or named in its output."""
+    made = (c for c in calls if c.operation == "run" and "create" in command_of(c))
+    return list(unique(match for c in made for match in _PULL.findall(c.output)))
+
+
+def salient_lines(output: str, limit: int = 3) -> list[str]:
+    """Pick the lines that tell the outcome: trouble first found first, then results, last ones first."""
+    lines = [one_line(line) for line in output.splitlines() if not _NOISE.match(line)]
+    trouble = [line for line in lines if _TROUBLE.search(line)]
+    results = [line for line in reversed(lines) if _OUTCOME.search(line)]
+    chosen = unique([*trouble[: max(1, limit - 1)], *results])[:limit] or tuple(lines[-1:])
+    return [clip_units(line, 30)[:240] for line in chosen]
+
+
+def short_path(path: str, cwd: str = "") -> str:
+    """Write a path relative to the working folder where it lies below it."""
+    clean, base = path.replace("\\", "/"), cwd.replace("\\", "/").rstrip("/")
+    return clean[len(base) + 1 :] if base and clean.startswith(base + "/") else clean
+
+
+def names(paths: Sequence[str], cwd: str = "", limit: int = 4) -> str:
+    """Name a few paths in a sentence: `a.py, b.py and 3 more`."""
+    shown = unique(short_path(p, cwd) for p in paths)
+    if len(shown) > limit:
+        shown = unique(PurePosixPath(p).name for p in shown)
+    more = len(shown) - limit
+    return ", ".join(shown[:limit]) + (f" and {more} more" if more > 0 else "")
