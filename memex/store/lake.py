@@ -105,6 +105,11 @@ class Lake:
         with _translated(table):
             return self.dataset(table).to_table(columns=list(columns) if columns else None, filter=where)
 
+    def batches(self, table: str, size: int) -> Iterator["pa.RecordBatch"]:
+        """Read a whole table, `size` rows in memory at a time."""
+        with _translated(table):
+            yield from self.dataset(table).to_batches(batch_size=size)
+
     def frame(self, table: str, columns: Sequence[str] | None = None, where: str | None = None) -> "pl.DataFrame":
         """Read rows into a Polars frame."""
         import polars as pl

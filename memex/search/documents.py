@@ -1,0 +1,108 @@
+"""Which texts of the lake are indexed, and how a row reads as a document."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from memex.search.part import Doc
+from memex.store.lake import Lake, in_list
+from memex.store.schemas import SUMMARY_TABLES
+
+BATCH = 4000
+
+_RAW = {"messages": ["text"], "tool_calls": ["name", "input", "output"]}
+_SUMMARY = {
+    "observations": ["title", "subtitle", "narrative", "facts", "files_read", "files_modified"],
+    "talks": ["user_request", "summary", "completed", "files_involved"],
+    "sessions": ["summary", "key_points", "files_involved", "technologies"],
+}
+
+
+def raw_digests(lake: Lake) -> dict[str, str]:
+    """Map the id of every message and tool call to its digest."""
+    return {key: digest for table in _RAW for key, digest in _pairs(lake, table, "digest", None)}
+
+
+def summary_digests(lake: Lake) -> dict[str, str]:
+    """Map the id of every served summary to its fingerprint and the time it was made."""
+    tables = SUMMARY_TABLES.values()
+    return {key: str(made) for table in tables for key, made in _pairs(lake, table, "created_at", "served")}
+
+
+def raw_documents(lake: Lake, keys: frozenset[str]) -> Iterator[Doc]:
+    """Read messages and tool calls as documents."""
+    sessions = _sessions(lake)
+    yield from _documents(lake, "messages", keys, lambda r: _doc(r, sessions, "raw", r["role"], r["ts"], r["digest"], r["text"]))
+    yield from _documents(
+        lake, "tool_calls", keys, lambda r: _doc(r, sessions, "raw", "tool", r["started_at"], r["digest"], _call_text(r))
+    )
+
+
+def summary_documents(lake: Lake, keys: frozenset[str]) -> Iterator[Doc]:
+    """Read served summaries of all levels as documents."""
+    sessions = _sessions(lake)
+    for level, table in SUMMARY_TABLES.items():
+        yield from _documents(
+            lake,
+            table,
+            keys,
+            lambda r, level=level: _doc(  # type: ignore[misc]
+                r, sessions, level, "", r["occurred_at"], str(r["created_at"]), _joined(r, _SUMMARY[level])
+            ),
+        )
+
+
+def content_of(level: str, row: Mapping[str, Any]) -> str:
+    """Write a summary row as the text that a search shows."""
+    fields = {"observations": ["title", "narrative"], "talks": ["user_request", "summary"], "sessions": ["summary", "key_points"]}
+    return _joined(row, fields[level])
+
+
+def _pairs(lake: Lake, table: str, column: str, where: str | None) -> Iterable[tuple[str, Any]]:
+    rows = lake.scan(table, ["id", column], where)
+    return zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True)
+
+
+def _sessions(lake: Lake) -> dict[str, tuple[str, str, str]]:
+    rows = lake.scan("sessions", ["id", "cli", "project_id", "project"]).to_pylist()
+    return {row["id"]: (row["cli"], row["project_id"], row["project"]) for row in rows}
+
+
+def _documents(lake: Lake, table: str, keys: frozenset[str], read: Callable[[dict[str, Any]], Doc]) -> Iterator[Doc]:
+    """Read the wanted rows of a table a batch at a time: all in storage order, or a few by id."""
+    if len(keys) > BATCH:
+        for batch in lake.batches(table, BATCH):
+            yield from (read(row) for row in batch.to_pylist() if row["id"] in keys)
+        return
+    yield from (read(row) for row in lake.scan(table, None, in_list("id", sorted(keys))).to_pylist())
+
+
+def _doc(
+    row: dict[str, Any], sessions: Mapping[str, tuple[str, str, str]], level: str, role: str, ts: Any, digest: str, text: str
+) -> Doc:
+    cli, project_id, project = sessions.get(row["session_id"], ("", row.get("project_id") or "", ""))
+    return Doc(
+        row["id"], digest, row["session_id"], row.get("prompt_number") or 0, level, cli, role, project_id, project, ts, text
+    )  # fmt: skip
+
+
+def _call_text(row: dict[str, Any]) -> str:
+    values = _strings(orjson.loads(row["input"] or "{}"))
+    return "\n".join(filter(None, (row["name"], *values, row["output"])))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+def _joined(row: Mapping[str, Any], names: Iterable[str]) -> str:
+    values = (row[name] for name in names)
+    return "\n".join(v if isinstance(v, str) else "\n".join(v) for v in values if v)
