@@ -14,9 +14,7 @@ MessageKind = Literal["prompt", "reply", "thinking", "notice", "boundary", "syst
 SessionKind = Literal["main", "subagent", "probe"]
 Operation = Literal["read", "search", "fetch", "edit", "write", "run", "delegate", "plan", "ask", "other"]
 ObservationType = Literal["bugfix", "feature", "refactor", "change", "discovery", "decision"]
-MemoryKind = Literal[
-    "event", "lesson", "thread", "fact", "preference", "rule", "decision", "synopsis"
-]
+MemoryKind = Literal["event", "lesson", "thread", "fact", "preference", "rule", "decision", "synopsis"]
 Level = Literal["raw", "observations", "talks", "sessions"]
 
 

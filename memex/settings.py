@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from memex.errors import ConfigError
+
+ALIASES = {"sources.claude_config_dir": "CLAUDE_CONFIG_DIR"}
+"""Keys that follow the variable of another program, when their own is not set."""
 
 Origin = Literal["environment", "file", "default"]
 Provider = Literal["extractive", "ollama", "openai", "openrouter", "anthropic"]
@@ -82,7 +85,11 @@ class CompactSettings(Section):
         free = self.provider == "extractive"
         l1 = free if self.l1_observations is None else self.l1_observations
         l2 = free if self.l2_talk_summary is None else self.l2_talk_summary
-        on = (("observations", l1), ("talks", l2 or self.l3_session_summary), ("sessions", self.l3_session_summary))
+        on = (
+            ("observations", l1),
+            ("talks", l2 or self.l3_session_summary),
+            ("sessions", self.l3_session_summary),
+        )
         return tuple(level for level, wanted in on if wanted)
 
 
@@ -111,6 +118,8 @@ class SourceSettings(Section):
 
     claude: bool = True
     """Read the logs of Claude Code."""
+    claude_config_dir: Path = Field(default_factory=lambda: Path.home() / ".claude")
+    """The folder of Claude Code."""
     exclude: tuple[str, ...] = ()
     """Glob patterns of log files to leave alone, matched against the whole path."""
 
@@ -126,6 +135,11 @@ class ScheduleSettings(Section):
 
 class Settings(Section):
     """Everything that can be configured."""
+
+    @field_validator("home")
+    @classmethod
+    def _absolute(cls, home: Path) -> Path:
+        return home.expanduser().absolute()
 
     home: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("memex", appauthor=False)))
     """Where Memex keeps its data."""
@@ -186,8 +200,8 @@ def _merged(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Origi
         raise ConfigError(f"{path}:\n  " + "\n  ".join(faults), "memex config lists every key")
     origins: dict[str, Origin] = dict.fromkeys(_flat(table), "file")
     for key, _help in _leaves(Settings):
-        raw = environ.get(_variable(key))
-        if raw is not None and raw != "":
+        raw = environ.get(_variable(key)) or environ.get(ALIASES.get(key, ""))
+        if raw:
             _put(table, key, _parsed(raw))
             origins[key] = "environment"
     return table, origins
@@ -198,7 +212,9 @@ def _build(values: dict[str, Any]) -> Settings:
         return Settings.model_validate(values)
     except ValidationError as error:
         faults = [f"{_name(e['loc'])} = {e['input']!r}: {e['msg']}" for e in error.errors()]
-        raise ConfigError("bad configuration:\n  " + "\n  ".join(faults), "memex config --keys explains each key") from None
+        raise ConfigError(
+            "bad configuration:\n  " + "\n  ".join(faults), "memex config --keys explains each key"
+        ) from None
 
 
 def _name(loc: tuple[int | str, ...]) -> str:
@@ -235,7 +251,10 @@ def _leaves(section: type[Section], prefix: str = "") -> Iterator[tuple[str, str
             yield from _leaves(field.annotation, f"{prefix}{name}.")
         else:
             choices = [repr(a) for a in _choices(field.annotation)]
-            yield prefix + name, (field.description or "") + (f" One of {', '.join(choices)}." if choices else "")
+            yield (
+                prefix + name,
+                (field.description or "") + (f" One of {', '.join(choices)}." if choices else ""),
+            )
 
 
 def _choices(annotation: Any) -> list[Any]:

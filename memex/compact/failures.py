@@ -25,7 +25,11 @@ def waiting_units(lake: Lake, level: str, now: datetime) -> "pl.DataFrame":
 
 
 def record_failures(
-    lake: Lake, level: str, failed: Sequence[tuple[dict[str, Any], Exception]], made: Sequence[dict[str, Any]], now: datetime
+    lake: Lake,
+    level: str,
+    failed: Sequence[tuple[dict[str, Any], Exception]],
+    made: Sequence[dict[str, Any]],
+    now: datetime,
 ) -> None:
     """Count up the units that failed now, and forget earlier failures of those that were made."""
     import pyarrow as pa

@@ -48,7 +48,9 @@ def group_calls(calls: "pl.DataFrame", talks: "pl.DataFrame", options: L1Setting
         .agg(pl.col("id").alias("call_ids"), pl.col("content").alias("contents"))
         .with_columns(key=pl.col("call_ids").list.first())
     )
-    prints = [recipe.fingerprint(*ids, *contents) for ids, contents in grouped.select("call_ids", "contents").iter_rows()]
+    prints = [
+        recipe.fingerprint(*ids, *contents) for ids, contents in grouped.select("call_ids", "contents").iter_rows()
+    ]
     return grouped.drop("unit", "contents").with_columns(fingerprint=pl.Series(prints, dtype=pl.String))
 
 

@@ -41,7 +41,11 @@ class Changes:
 
 
 def compare(
-    wanted: "pl.DataFrame", stored: "pl.DataFrame", growing: "pl.DataFrame", waiting: "pl.DataFrame", force: bool = False
+    wanted: "pl.DataFrame",
+    stored: "pl.DataFrame",
+    growing: "pl.DataFrame",
+    waiting: "pl.DataFrame",
+    force: bool = False,
 ) -> Changes:
     """Compare wanted units with stored rows (`id, session_id, prompt_number, fingerprint, served`).
 

@@ -109,7 +109,9 @@ class Compact:
         idle = max(timedelta(minutes=self.settings.idle_minutes), delay)
         return talk_states(self.lake, self.clock(), idle, sessions)
 
-    def _changes(self, level: SummaryLevel, talks: "pl.DataFrame", sessions: Sequence[str] | None, force: bool) -> Changes:
+    def _changes(
+        self, level: SummaryLevel, talks: "pl.DataFrame", sessions: Sequence[str] | None, force: bool
+    ) -> Changes:
         import polars as pl
 
         wanted = wanted_units(self.lake, level, talks, self.writer, self.settings.l1, sessions)
@@ -123,7 +125,11 @@ class Compact:
         """Leave out the sessions of which a talk has no summary yet."""
         l2 = stored_rows(self.lake, "talks", talks["session_id"].unique().to_list()).filter("served")
         short = talks.filter("complete").join(l2, on=UNIT, how="anti")["session_id"].unique()
-        return Changes(changes.make.filter(~changes.make["session_id"].is_in(short.to_list())), changes.revive, changes.retire)
+        return Changes(
+            changes.make.filter(~changes.make["session_id"].is_in(short.to_list())),
+            changes.revive,
+            changes.retire,
+        )
 
     def _sessions_of(self, level: SummaryLevel, ids: Sequence[str]) -> Sequence[str]:
         return list(self.lake.frame(SUMMARY_TABLES[level], ["session_id"], in_list("id", ids))["session_id"])

@@ -11,7 +11,11 @@ from memex.text import estimate_tokens, unique
 
 
 def write_session(
-    writer: Writer, session: dict[str, Any], talks: Sequence[TalkOutline], ended_at: datetime | None, origin: Origin
+    writer: Writer,
+    session: dict[str, Any],
+    talks: Sequence[TalkOutline],
+    ended_at: datetime | None,
+    origin: Origin,
 ) -> SessionSummary:
     """Have one session (`session_id, project, project_id`) summarised from its L2s, in order."""
     answer = summarise(writer, session["project"], talks)

@@ -48,7 +48,9 @@ def read_talks(lake: Lake, talks: Sequence[dict[str, Any]]) -> Iterator[TalkText
     sessions = sorted({talk["session_id"] for talk in talks})
     where = f"{in_list('session_id', sessions)} AND NOT superseded"
     columns = ["id", "session_id", "prompt_number", "seq", "kind", "text"]
-    messages = _by_talk(lake.scan("messages", columns, f"{where} AND kind IN ('prompt', 'reply', 'notice')").to_pylist())
+    messages = _by_talk(
+        lake.scan("messages", columns, f"{where} AND kind IN ('prompt', 'reply', 'notice')").to_pylist()
+    )
     calls = _by_talk(lake.scan("tool_calls", _CALL_FIELDS, where).to_pylist())
     for talk in talks:
         key = (talk["session_id"], talk["prompt_number"])
@@ -65,7 +67,10 @@ def _by_talk(rows: list[dict[str, Any]]) -> dict[tuple[str, int], list[dict[str,
 
 
 def _talk_text(
-    talk: dict[str, Any], said: list[dict[str, Any]], calls: list[dict[str, Any]], before: list[dict[str, Any]]
+    talk: dict[str, Any],
+    said: list[dict[str, Any]],
+    calls: list[dict[str, Any]],
+    before: list[dict[str, Any]],
 ) -> TalkText:
     request = next((m["text"] for m in said if m["kind"] == "prompt"), "")
     replies = [m for m in said if m["kind"] == "reply" and m["text"].strip()]

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def wanted_units(
-    lake: Lake, level: SummaryLevel, talks: "pl.DataFrame", writer: Writer, options: L1Settings, sessions: Sequence[str] | None
+    lake: Lake,
+    level: SummaryLevel,
+    talks: "pl.DataFrame",
+    writer: Writer,
+    options: L1Settings,
+    sessions: Sequence[str] | None,
 ) -> "pl.DataFrame":
     """List the units of a level, from the talks of `talk_states`."""
     complete = talks.filter("complete")

@@ -31,7 +31,12 @@ class Written:
 
 
 def write_units(
-    lake: Lake, writer: Writer, level: SummaryLevel, units: "pl.DataFrame", talks: "pl.DataFrame", now: datetime
+    lake: Lake,
+    writer: Writer,
+    level: SummaryLevel,
+    units: "pl.DataFrame",
+    talks: "pl.DataFrame",
+    now: datetime,
 ) -> Iterator[Written]:
     """Write the row of every unit. A unit that fails is reported, and the next one goes on."""
     jobs = _session_jobs(lake, units, talks) if level == "sessions" else _talk_jobs(lake, units, talks)
@@ -60,7 +65,9 @@ def _write(writer: Writer, level: SummaryLevel, unit: dict[str, Any], given: Any
     if level == "sessions":
         about, rows = given
         outlines = [_outline(row) for row in rows]
-        origin = _priced(origin, [row["id"] for row in rows], [o.user_request + o.summary + o.completed for o in outlines])
+        origin = _priced(
+            origin, [row["id"] for row in rows], [o.user_request + o.summary + o.completed for o in outlines]
+        )
         return _measured(write_session(writer, about, outlines, about["ended_at"], origin))
     talk: TalkText = given
     if level == "talks":

@@ -32,9 +32,18 @@ _DECISION = re.compile(
     r"决定|采用|改用|选择|根因|原因是|问题在于|因为|而不是|ため|理由|原因",
     re.IGNORECASE,
 )
-_FIX = re.compile(r"\b(?:fix|bug|broken|error|fail|crash|regress|issue)\w*|修复|修正|错误|报错|失败|崩溃|バグ|修正|エラー|버그|오류", re.IGNORECASE)
-_REFACTOR = re.compile(r"\b(?:refactor|renam|clean ?up|simplif|extract|restructur|move)\w*|重构|重命名|整理|リファクタ|리팩", re.IGNORECASE)
-_FEATURE = re.compile(r"\b(?:add|implement|creat|build|introduc|support|new)\w*|新增|添加|实现|增加|支持|追加|実装|추가|구현", re.IGNORECASE)
+_FIX = re.compile(
+    r"\b(?:fix|bug|broken|error|fail|crash|regress|issue)\w*|修复|修正|错误|报错|失败|崩溃|バグ|修正|エラー|버그|오류",
+    re.IGNORECASE,
+)
+_REFACTOR = re.compile(
+    r"\b(?:refactor|renam|clean ?up|simplif|extract|restructur|move)\w*|重构|重命名|整理|リファクタ|리팩",
+    re.IGNORECASE,
+)
+_FEATURE = re.compile(
+    r"\b(?:add|implement|creat|build|introduc|support|new)\w*|新增|添加|实现|增加|支持|追加|実装|추가|구현",
+    re.IGNORECASE,
+)
 
 
 class ExtractiveWriter:
@@ -139,7 +148,9 @@ def _subject(call: ToolCall) -> str:
 def _facts(call: ToolCall, cwd: str) -> list[str]:
     """List what is worth keeping of one call."""
     given = salient.arguments(call)
-    lines = [] if call.operation in ("read", "search") and not salient.failed(call) else salient.salient_lines(call.output)
+    lines = (
+        [] if call.operation in ("read", "search") and not salient.failed(call) else salient.salient_lines(call.output)
+    )
     match call.operation:
         case "edit":
             old, new = (_first_line(given.get(k)) for k in ("old_string", "new_string"))
@@ -147,7 +158,10 @@ def _facts(call: ToolCall, cwd: str) -> list[str]:
             return [f"{salient.names(call.files, cwd)}: {change}"] if change and not salient.failed(call) else lines
         case "write":
             size = str(given.get("content") or "").count("\n") + 1
-            return [f"{salient.names(call.files, cwd)}: {size} lines", *(lines if salient.failed(call) else [])]
+            return [
+                f"{salient.names(call.files, cwd)}: {size} lines",
+                *(lines if salient.failed(call) else []),
+            ]
         case "run":
             return [f"$ {clip_units(salient.command_of(call), 40)}", *lines]
         case _:
@@ -264,7 +278,9 @@ def _sentence(talks: Sequence[TalkOutline], say: Mapping[str, str]) -> str:
     main = max(talks, key=lambda t: (len(t.files), -talks.index(t)))
     if main is not talks[0]:
         first = say["over_talks"].format(
-            first=clip_units(talks[0].user_request, 25), last=clip_units(main.user_request, 25), count=len(talks)
+            first=clip_units(talks[0].user_request, 25),
+            last=clip_units(main.user_request, 25),
+            count=len(talks),
         )
     return clip_units(f"{first} — {result}", SENTENCE_UNITS)
 

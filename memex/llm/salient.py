@@ -19,7 +19,9 @@ _TROUBLE = re.compile(
     r"\bfailed\b|--- FAIL|✗|✘|❌|错误|失败|异常|エラー|失敗)",
     re.IGNORECASE,
 )
-_COMMIT = re.compile(r"^\[(?P<branch>[^\s\]]+)(?: \([^)]*\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE)
+_COMMIT = re.compile(
+    r"^\[(?P<branch>[^\s\]]+)(?: \([^)]*\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE
+)
 _PULL = re.compile(r"https://[\w.-]+/\S+/(?:pull|merge_requests)/\d+")
 _TESTS = re.compile(
     r"\b(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|gotestsum|"

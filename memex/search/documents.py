@@ -33,9 +33,14 @@ def summary_digests(lake: Lake) -> dict[str, str]:
 def raw_documents(lake: Lake, keys: frozenset[str]) -> Iterator[Doc]:
     """Read messages and tool calls as documents."""
     sessions = _sessions(lake)
-    yield from _documents(lake, "messages", keys, lambda r: _doc(r, sessions, "raw", r["role"], r["ts"], r["digest"], r["text"]))
     yield from _documents(
-        lake, "tool_calls", keys, lambda r: _doc(r, sessions, "raw", "tool", r["started_at"], r["digest"], _call_text(r))
+        lake, "messages", keys, lambda r: _doc(r, sessions, "raw", r["role"], r["ts"], r["digest"], r["text"])
+    )
+    yield from _documents(
+        lake,
+        "tool_calls",
+        keys,
+        lambda r: _doc(r, sessions, "raw", "tool", r["started_at"], r["digest"], _call_text(r)),
     )
 
 
@@ -55,7 +60,11 @@ def summary_documents(lake: Lake, keys: frozenset[str]) -> Iterator[Doc]:
 
 def content_of(level: str, row: Mapping[str, Any]) -> str:
     """Write a summary row as the text that a search shows."""
-    fields = {"observations": ["title", "narrative"], "talks": ["user_request", "summary"], "sessions": ["summary", "key_points"]}
+    fields = {
+        "observations": ["title", "narrative"],
+        "talks": ["user_request", "summary"],
+        "sessions": ["summary", "key_points"],
+    }
     return _joined(row, fields[level])
 
 
@@ -79,7 +88,13 @@ def _documents(lake: Lake, table: str, keys: frozenset[str], read: Callable[[dic
 
 
 def _doc(
-    row: dict[str, Any], sessions: Mapping[str, tuple[str, str, str]], level: str, role: str, ts: Any, digest: str, text: str
+    row: dict[str, Any],
+    sessions: Mapping[str, tuple[str, str, str]],
+    level: str,
+    role: str,
+    ts: Any,
+    digest: str,
+    text: str,
 ) -> Doc:
     cli, project_id, project = sessions.get(row["session_id"], ("", row.get("project_id") or "", ""))
     return Doc(

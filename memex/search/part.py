@@ -66,7 +66,9 @@ def build_part(folder: Path, docs: Iterable[Doc], dead: frozenset[str]) -> Part:
     name = f"{time.time_ns():x}-{uuid4().hex[:6]}.duckdb"
     path = folder / name
     try:
-        with closing(duckdb.connect(str(path), config={"memory_limit": "600MB", "preserve_insertion_order": False})) as db:
+        with closing(
+            duckdb.connect(str(path), config={"memory_limit": "600MB", "preserve_insertion_order": False})
+        ) as db:
             count, length = _fill(db, docs, dead)
     except BaseException as error:
         path.unlink(missing_ok=True)
@@ -90,7 +92,10 @@ def _fill(db: "duckdb.DuckDBPyConnection", docs: Iterable[Doc], dead: frozenset[
         _insert(db, "unsorted", pa.table([pa.array(c, pa.uint32()) for c in columns], ["tid", "doc", "tf", "len"]))
         count += len(chunk)
     _insert(db, "dead", pa.table({"key": pa.array(sorted(dead), pa.string())}))
-    db.register("new_terms", pa.table({"term": pa.array(terms, pa.string()), "tid": pa.array(terms.values(), pa.uint32())}))
+    db.register(
+        "new_terms",
+        pa.table({"term": pa.array(terms, pa.string()), "tid": pa.array(terms.values(), pa.uint32())}),
+    )
     db.execute(sql("finish_part"))
     return count, length
 

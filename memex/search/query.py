@@ -27,8 +27,14 @@ class Filters:
         """Write the condition for DuckDB, with its values."""
         given: dict[str, tuple[str, Any]] = {
             "levels": ("list_contains($levels, level)", list(self.levels)),
-            "project": ("(contains(lower(project), $project) OR contains(lower(project_id), $project))", self.project.lower()),
-            "session": ("(starts_with(session_id, $session) OR starts_with(split_part(session_id, ':', 2), $session))", self.session),
+            "project": (
+                "(contains(lower(project), $project) OR contains(lower(project_id), $project))",
+                self.project.lower(),
+            ),
+            "session": (
+                "(starts_with(session_id, $session) OR starts_with(split_part(session_id, ':', 2), $session))",
+                self.session,
+            ),
             "role": ("role = $role", self.role),
             "cli": ("cli = $cli", self.cli),
             "since": ("ts >= $since", _naive(self.since)),
@@ -59,5 +65,7 @@ def parse_when(text: str, now: datetime) -> datetime:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no date: write 2026-03-01, 2026-03-01T12:00 or an age such as 3d, 12h, 2w") from None
+        raise ValueError(
+            f"{text!r} is no date: write 2026-03-01, 2026-03-01T12:00 or an age such as 3d, 12h, 2w"
+        ) from None
     return when if when.tzinfo else when.replace(tzinfo=now.tzinfo)

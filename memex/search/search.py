@@ -1,6 +1,6 @@
 """The verb: find what there is at a level, or at all of them, and say which legs found it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,12 +28,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The verb with its parts. Without an embedder the text leg answers alone."""
+    """The verb with its parts; lake and embedder are opened when a level needs them.
 
-    lake: Lake
+    Without an embedder the text leg answers alone.
+    """
+
+    open_lake: Callable[[], Lake]
     raw: TextIndex
     summaries: TextIndex
-    embedder: Embedder | None
+    open_embedder: Callable[[], Embedder | None]
     rrf_k: int = 60
 
     def run(self, text: str, level: SearchLevel, filters: Filters, limit: int) -> Found:
@@ -68,19 +71,29 @@ class Search:
             hits.append(_hit(row, "", level, content, row.get("ts") or row.get("occurred_at"), score, legs))
         return Found(tuple(hits), notes)
 
-    def _near(self, text: str, level: SearchLevel, filters: Filters, depth: int) -> tuple[Sequence[dict[str, Any]], tuple[str, ...]]:
-        if self.embedder is None:
+    def _near(
+        self, text: str, level: SearchLevel, filters: Filters, depth: int
+    ) -> tuple[Sequence[dict[str, Any]], tuple[str, ...]]:
+        lake, embedder, table = self.open_lake(), self.open_embedder(), SUMMARY_TABLES[level]
+        if embedder is None:
             return (), ("vectors are switched off: ranked by words alone",)
-        table = SUMMARY_TABLES[level]
-        missing = self.lake.count(table, f"served AND (vector_model IS NULL OR vector_model != '{self.embedder.model}')")
-        total = self.lake.count(table, "served")
+        missing = lake.count(table, f"served AND (vector_model IS NULL OR vector_model != '{embedder.model}')")
+        total = lake.count(table, "served")
         if total and missing == total:
             return (), (f"no {level} have vectors yet (memex index makes them): ranked by words alone",)
-        rows = search_vectors(self.lake, self.embedder, level, text, filters, depth) if text.strip() else []
+        rows = search_vectors(lake, embedder, level, text, filters, depth) if text.strip() else []
         return rows, ((f"{missing} of {total} {level} have no vector yet",) if missing else ())
 
 
-def _hit(row: dict[str, Any], message_id: str, level: Any, content: str, ts: Any, score: float, legs: tuple[str, ...]) -> Hit:
+def _hit(
+    row: dict[str, Any],
+    message_id: str,
+    level: Any,
+    content: str,
+    ts: Any,
+    score: float,
+    legs: tuple[str, ...],
+) -> Hit:
     return Hit(
         session_id=row["session_id"],
         message_id=message_id,

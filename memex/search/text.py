@@ -70,7 +70,12 @@ class TextIndex:
             return Change()
         return Change(frozenset(add), drop)
 
-    def refresh(self, wanted: Callable[[], Mapping[str, str]], docs: Callable[[frozenset[str]], Iterable[Doc]], whole: bool = False) -> int:
+    def refresh(
+        self,
+        wanted: Callable[[], Mapping[str, str]],
+        docs: Callable[[frozenset[str]], Iterable[Doc]],
+        whole: bool = False,
+    ) -> int:
         """Bring the index to the wanted documents; return how many were written. One writer at a time.
 
         Raises:
@@ -140,7 +145,11 @@ class TextIndex:
 
 
 def _ranked(
-    connection: "duckdb.DuckDBPyConnection", parts: Sequence[Part], tokens: Sequence[str], filters: Filters, limit: int
+    connection: "duckdb.DuckDBPyConnection",
+    parts: Sequence[Part],
+    tokens: Sequence[str],
+    filters: Filters,
+    limit: int,
 ) -> list[dict[str, Any]]:
     condition, values = filters.as_sql()
     numbers = range(len(parts))
@@ -156,7 +165,9 @@ def _ranked(
     )
     docs = sum(part.docs for part in parts)
     mean = max(1.0, sum(part.length for part in parts) / max(1, docs))
-    cursor = connection.execute(query, {**values, "tokens": list(tokens), "limit": limit, "docs": docs, "mean_length": mean})
+    cursor = connection.execute(
+        query, {**values, "tokens": list(tokens), "limit": limit, "docs": docs, "mean_length": mean}
+    )
     names = [column[0] for column in cursor.description or ()]
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
     return [{**row, "ts": row["ts"] and row["ts"].replace(tzinfo=UTC)} for row in rows]

@@ -60,7 +60,9 @@ def fill_vectors(
     return EmbedReport(done, time.monotonic() - started)
 
 
-def search_vectors(lake: Lake, embedder: Embedder, level: str, text: str, filters: Filters, limit: int) -> list[dict[str, Any]]:
+def search_vectors(
+    lake: Lake, embedder: Embedder, level: str, text: str, filters: Filters, limit: int
+) -> list[dict[str, Any]]:
     """Find the summaries of one level nearest to a question: their rows, with `cosine`."""
     table = SUMMARY_TABLES[level]
     if lake.dimension(table) != embedder.dimension:
@@ -89,7 +91,11 @@ def _fits(session: dict[str, Any], filters: Filters) -> bool:
     return (
         (not project or project in session["project"].lower() or project in session["project_id"].lower())
         and (not filters.cli or session["cli"] == filters.cli)
-        and (not filters.session or filters.session in (session["id"][: len(filters.session)], session["id"].split(":", 1)[1][: len(filters.session)]))
+        and (
+            not filters.session
+            or filters.session
+            in (session["id"][: len(filters.session)], session["id"].split(":", 1)[1][: len(filters.session)])
+        )
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 import zstandard
@@ -23,6 +23,10 @@ from memex.errors import StoreError, translated_os_errors
 from memex.text import digest
 
 CHUNK = 8 * 1024 * 1024
+
+
+class UnreadableSource(Exception):
+    """A source file that cannot be opened or read; what was kept of it before stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +80,43 @@ class Archive:
 
     def is_current(self, kept: Kept | None, path: Path) -> bool:
         """Tell whether the file has the size and time at which it was last read."""
+        if kept is None or kept.gone:
+            return False
         stat = path.stat()
-        return kept is not None and not kept.gone and kept.stat == (stat.st_size, stat.st_mtime_ns)
+        return kept.stat == (stat.st_size, stat.st_mtime_ns)
 
     def take(self, cli: str, path: Path, session_id: str, role: str) -> Kept:
         """Read what is new in a file and keep it; return the source as kept now.
 
         Raises:
+            UnreadableSource: the file cannot be read.
             DiskFull, HomeError: the archive cannot be written; what was kept before stays valid.
         """
+        try:
+            with path.open("rb") as file:
+                return self._take(cli, path, session_id, role, file)
+        except OSError as error:
+            raise UnreadableSource(f"{path}: {error.strerror or error}") from error
+
+    def _take(self, cli: str, path: Path, session_id: str, role: str, file: BinaryIO) -> Kept:
+        stat = os.fstat(file.fileno())
         folder = self._folder(cli, source_id(cli, path))
-        with path.open("rb") as file, translated_os_errors(folder):
-            stat = os.fstat(file.fileno())
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            log = folder / "log.jsonl"
-            if not log.exists():
+        log = folder / "log.jsonl"
+        if not log.exists():
+            with translated_os_errors(folder):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 head = {"source": {"cli": cli, "path": str(path), "session_id": session_id, "role": role}}
                 _append(log, [head])
-            kept = self._load(log)
-            generation = kept.generation or 1
-            if not _prefix_holds(file, kept, stat.st_size):
-                generation = kept.generation + 1
-            start = kept.size if generation == kept.generation else 0
-            file.seek(start)
-            events = self._store(folder, kept, generation, file, start, stat.st_size)
-            events.append({"read": {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "at": _now()}})
+        kept = self._load(log)
+        holds = _prefix_holds(file, kept, stat.st_size)
+        generation = max(kept.generation, 1) if holds else kept.generation + 1
+        start = kept.size if holds else 0
+        file.seek(start)
+        events = self._store(folder, kept, generation, _chunks(file, stat.st_size - start), start)
+        events.append({"read": {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "at": _now()}})
+        with translated_os_errors(folder):
             _append(log, events)
-            return self._load(log)
+        return self._load(log)
 
     def mark_gone(self, kept: Kept) -> None:
         """Record that the file is no longer where it was; its bytes stay."""
@@ -152,27 +166,33 @@ class Archive:
         return Kept(id=log.parent.name, generation=generation, chunks=tuple(chunks), **fields)
 
     def _store(
-        self, folder: Path, kept: Kept, generation: int, file: Any, start: int, end: int
+        self, folder: Path, kept: Kept, generation: int, data: Iterator[bytes], start: int
     ) -> list[dict[str, Any]]:
+        """Write the frames of new bytes, synced to disk; return their events."""
         events: list[dict[str, Any]] = []
-        if start >= end:
-            return events
         compressor = zstandard.ZstdCompressor(level=3, write_content_size=True)
         target = folder / f"{generation:04}.zst"
         stored_at = max((c.stored_at + c.stored for c in kept.chunks if c.generation == generation), default=0)
-        with target.open("r+b" if target.exists() else "w+b") as out:
-            out.truncate(stored_at)
-            out.seek(stored_at)
-            while start < end and (data := file.read(min(CHUNK, end - start))):
-                frame = compressor.compress(data)
+        for first, piece in enumerate(data):
+            frame = compressor.compress(piece)
+            with translated_os_errors(target), target.open("r+b" if target.exists() else "w+b") as out:
+                if first == 0:
+                    out.truncate(stored_at)
+                out.seek(stored_at)
                 out.write(frame)
-                chunk = Chunk(generation, start, len(data), stored_at, len(frame), hashlib.sha256(data).hexdigest())
-                events.append({"chunk": {name: getattr(chunk, name) for name in Chunk.__slots__}})
-                start += len(data)
-                stored_at += len(frame)
-            out.flush()
-            os.fsync(out.fileno())
+                out.flush()
+                os.fsync(out.fileno())
+            chunk = Chunk(generation, start, len(piece), stored_at, len(frame), hashlib.sha256(piece).hexdigest())
+            events.append({"chunk": {name: getattr(chunk, name) for name in Chunk.__slots__}})
+            start += len(piece)
+            stored_at += len(frame)
         return events
+
+
+def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:
+    while size > 0 and (piece := file.read(min(CHUNK, size))):
+        yield piece
+        size -= len(piece)
 
 
 def source_id(cli: str, path: Path) -> str:
@@ -180,7 +200,7 @@ def source_id(cli: str, path: Path) -> str:
     return digest(cli, str(path))
 
 
-def _prefix_holds(file: Any, kept: Kept, size: int) -> bool:
+def _prefix_holds(file: BinaryIO, kept: Kept, size: int) -> bool:
     """Tell whether the file still begins with every byte of the latest generation."""
     if size < kept.size:
         return False

@@ -325,7 +325,8 @@ class _Assembly:
         uuid = record.get("uuid")
         uuid = uuid if isinstance(uuid, str) else ""
         return Message(
-            id=f"{self.session_id}#{uuid or f'{self.source_id[:8]}@{offset}.{self.seq}'}" + (":result" if role == "tool" else ""),
+            id=f"{self.session_id}#{uuid or f'{self.source_id[:8]}@{offset}.{self.seq}'}"
+            + (":result" if role == "tool" else ""),
             session_id=self.session_id,
             prompt_number=self.prompt_number,
             seq=self.seq,
@@ -555,7 +556,10 @@ def _with_digest(message: Message) -> Message:
 def _call_with_digest(call: ToolCall) -> ToolCall:
     content = digest(call.name, call.input, call.output, str(call.is_error))
     return replace(
-        call, empty=not call.output.strip() or bool(_NOTHING.match(call.output)), content=content, digest=digest(content, repr(call))
+        call,
+        empty=not call.output.strip() or bool(_NOTHING.match(call.output)),
+        content=content,
+        digest=digest(content, repr(call)),
     )
 
 
@@ -567,9 +571,7 @@ def _talks(prompts: list[Message], messages: list[Message], calls: list[ToolCall
     done: dict[int, list[ToolCall]] = {}
     for call in sorted(calls, key=lambda c: c.seq):
         done.setdefault(call.prompt_number, []).append(call)
-    return tuple(
-        _talk(p, spoken.get(p.prompt_number, []), done.get(p.prompt_number, [])) for p in prompts
-    )
+    return tuple(_talk(p, spoken.get(p.prompt_number, []), done.get(p.prompt_number, [])) for p in prompts)
 
 
 def _talk(prompt: Message, messages: list[Message], calls: list[ToolCall]) -> Talk:

@@ -43,7 +43,10 @@ def commit(lake: Lake, sessions: Sequence[Parsed]) -> None:
         lake.upsert(table, to_arrow(table, changed))
         _retire(lake, table, stored.live - {r.id for r in rows[table]}, outdated)
     stored = _stored(lake, "sessions", known)
-    lake.upsert("sessions", to_arrow("sessions", [p.session for p in sessions if stored.digests.get(p.session.id) != p.session.digest]))
+    lake.upsert(
+        "sessions",
+        to_arrow("sessions", [p.session for p in sessions if stored.digests.get(p.session.id) != p.session.digest]),
+    )
 
 
 def _parser_versions(lake: Lake, ids: Sequence[str]) -> dict[str, int]:

@@ -4,8 +4,8 @@ What is pending is computed, never remembered: a file that differs from the arch
 that the lake's `sources` table does not have in its present size, generation and parser version.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from filelock import FileLock
 
 from memex.errors import translated_os_errors
 from memex.model import Source
-from memex.sources.archive import Archive, Kept
+from memex.sources.archive import Archive, Kept, UnreadableSource, source_id
 from memex.sources.base import Adapter, Blob, Census, Found, Parsed
 from memex.sources.commit import commit
 from memex.sources.project import project_of
@@ -25,20 +25,11 @@ BATCH_SESSIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class SessionFiles:
-    """A session that has something to read, and its files that are still there."""
-
-    cli: str
-    session_id: str
-    files: tuple[Found, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class IngestPlan:
-    """What an ingest would do, and why: `batches` to read, sources that are `gone`, files `unchanged`."""
+    """What an ingest would do: session ids to read in batches, paths that are gone, sessions unchanged."""
 
-    batches: tuple[tuple[SessionFiles, ...], ...] = ()
-    gone: tuple[Kept, ...] = field(default=(), repr=False)
+    batches: tuple[tuple[str, ...], ...] = ()
+    gone: tuple[str, ...] = ()
     unchanged: int = 0
     unreadable: tuple[str, ...] = ()
 
@@ -46,6 +37,11 @@ class IngestPlan:
     def sessions(self) -> int:
         """Sessions to read."""
         return sum(map(len, self.batches))
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.batches and not self.gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,74 +76,66 @@ class Ingest:
         """Compare disk, archive and lake."""
         kept = {(source.cli, source.path): source for source in self.archive.sources()}
         parsed = self._parsed()
-        found: dict[tuple[str, str], list[Found]] = {}
-        pending: set[tuple[str, str]] = set()
+        sizes: dict[str, int] = {}
+        unchanged: set[str] = set()
         seen: set[tuple[str, str]] = set()
         unreadable = []
-        for file in self._discovered():
+        for file in self.discover():
             seen.add((file.cli, str(file.path)))
-            found.setdefault((file.cli, file.session_id), []).append(file)
             source = kept.get((file.cli, str(file.path)))
             try:
-                current = self.archive.is_current(source, file.path)
+                size = file.path.stat().st_size
+                current = source is not None and self.archive.is_current(source, file.path)
             except OSError as error:
                 unreadable.append(f"{file.path}: {error.strerror}")
                 continue
-            if source is None or not current or not self._is_parsed(source, parsed):
-                pending.add((file.cli, file.session_id))
+            if source is not None and current and self._is_parsed(source, parsed):
+                unchanged.add(file.session_id)
+            else:
+                sizes[file.session_id] = sizes.get(file.session_id, 0) + size
         absent = [source for key, source in kept.items() if key not in seen and source.cli in self.adapters]
-        pending |= {(s.cli, s.session_id) for s in absent if not self._is_parsed(s, parsed)}
-        sessions = [SessionFiles(*key, tuple(found.get(key, ()))) for key in sorted(pending)]
-        gone = tuple(s for s in absent if not s.gone and s.cli in self.roots and not Path(s.path).exists())
-        return IngestPlan(tuple(_batches(sessions)), gone, len(found) - len(pending), tuple(unreadable))
+        for source in absent:
+            if not self._is_parsed(source, parsed):
+                sizes[source.session_id] = sizes.get(source.session_id, 0) + source.size
+        gone = tuple(s.path for s in absent if not s.gone and s.cli in self.roots and not Path(s.path).exists())
+        return IngestPlan(tuple(_batches(sizes)), gone, len(unchanged - sizes.keys()), tuple(unreadable))
 
     def run(self, plan: IngestPlan) -> IngestReport:
         """Carry a plan out, batch by batch."""
-        report = IngestReport(gone=len(plan.gone), unreadable=plan.unreadable)
-        self.mark_gone(plan.gone)
+        report = IngestReport(gone=self.mark_gone(plan.gone), unreadable=plan.unreadable)
         for batch in plan.batches:
             report += self.read(batch)
         return report
 
-    def mark_gone(self, sources: Iterable[Kept]) -> None:
+    def mark_gone(self, paths: Collection[str]) -> int:
         """Note the sources that are no longer on disk; nothing of them is removed."""
-        for source in sources:
+        gone = [source for source in self.archive.sources() if source.path in paths and not source.gone]
+        for source in gone:
             self.archive.mark_gone(source)
+        return len(gone)
 
-    def read(self, batch: Sequence[SessionFiles]) -> IngestReport:
-        """Archive and parse one batch of sessions. Two processes take turns, and see each other's work."""
-        self.archive.root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with translated_os_errors(self.archive.root.parent), FileLock(self.archive.root.parent / "ingest.lock"):
-            return self._read(batch)
+    def read(self, sessions: Collection[str]) -> IngestReport:
+        """Archive and parse some sessions. Two processes take turns, and see each other's work."""
+        home = self.archive.root.parent
+        with translated_os_errors(home):
+            home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with FileLock(home / "ingest.lock"):
+                return self._read(frozenset(sessions))
 
-    def _read(self, batch: Sequence[SessionFiles]) -> IngestReport:
-        before = self._parsed(in_list("session_id", [s.session_id for s in batch]))
-        kept: dict[tuple[str, str], list[Kept]] = {}
-        wanted = {(s.cli, s.session_id) for s in batch}
-        known = {s.id: s for s in self.archive.sources() if (s.cli, s.session_id) in wanted}
-        unreadable: list[str] = []
-        bytes_read = 0
-        for session in batch:
-            for file in session.files:
-                old = self.archive.find(file.cli, file.path)
-                try:
-                    if self.archive.is_current(old, file.path):
-                        continue
-                    new = self.archive.take(file.cli, file.path, file.session_id, file.role)
-                except (PermissionError, FileNotFoundError, IsADirectoryError) as error:
-                    unreadable.append(f"{file.path}: {error.strerror}")
-                    continue
-                bytes_read += new.size - (old.size if old and old.generation == new.generation else 0)
-                known[new.id] = new
-        for source in known.values():
-            kept.setdefault((source.cli, source.session_id), []).append(source)
-        stale = {key: sources for key, sources in kept.items() if not all(self._is_parsed(s, before) for s in sources)}
-        parsed = [self._parse(key, sources) for key, sources in stale.items()]
+    def _read(self, sessions: frozenset[str]) -> IngestReport:
+        before = self._parsed(in_list("session_id", sorted(sessions)))
+        kept = {source.id: source for source in self.archive.sources() if source.session_id in sessions}
+        bytes_read, unreadable = self._keep(sessions, kept)
+        groups: dict[tuple[str, str], list[Kept]] = {}
+        for source in kept.values():
+            groups.setdefault((source.cli, source.session_id), []).append(source)
+        stale = {key: group for key, group in groups.items() if not all(self._is_parsed(s, before) for s in group)}
+        parsed = [self._parse(key, group) for key, group in stale.items()]
         commit(self.lake, parsed)
         rows = [
             self._source_row(source, result.census.get(source.id))
-            for sources, result in zip(stale.values(), parsed, strict=True)
-            for source in sources
+            for group, result in zip(stale.values(), parsed, strict=True)
+            for source in group
         ]
         self.lake.upsert("sources", to_arrow("sources", rows))
         return IngestReport(
@@ -160,6 +148,25 @@ class Ingest:
             bad_lines=sum(len(c.bad) for p in parsed for c in p.census.values()),
             unreadable=tuple(unreadable),
         )
+
+    def _keep(self, sessions: frozenset[str], kept: dict[str, Kept]) -> tuple[int, list[str]]:
+        """Archive what is new of some sessions; return the bytes read and the files that could not be."""
+        bytes_read = 0
+        unreadable = []
+        for file in self.discover():
+            if file.session_id not in sessions:
+                continue
+            old = kept.get(source_id(file.cli, file.path))
+            try:
+                if self.archive.is_current(old, file.path):
+                    continue
+                new = self.archive.take(file.cli, file.path, file.session_id, file.role)
+            except UnreadableSource as error:
+                unreadable.append(str(error))
+                continue
+            bytes_read += new.size - (old.size if old and old.generation == new.generation else 0)
+            kept[new.id] = new
+        return bytes_read, unreadable
 
     def _parse(self, key: tuple[str, str], sources: list[Kept]) -> Parsed:
         cli, session_id = key
@@ -199,23 +206,23 @@ class Ingest:
         version = self.adapters[source.cli].parser_version
         return parsed.get(source.id) == (source.generation, source.size, version)
 
-    def _discovered(self) -> Iterator[Found]:
+    def discover(self) -> Iterator[Found]:
+        """Find every log file that is not excluded."""
         for cli, root in self.roots.items():
             for file in self.adapters[cli].discover(root):
                 if not any(fnmatch(str(file.path), pattern) for pattern in self.exclude):
                     yield file
 
 
-def _batches(sessions: list[SessionFiles]) -> Iterator[tuple[SessionFiles, ...]]:
-    """Cut the sessions into batches of bounded size; a session larger than the bound is one alone."""
-    batch: list[SessionFiles] = []
-    size = 0
-    for session in sessions:
-        grown = sum(file.path.stat().st_size for file in session.files if file.path.exists())
-        if batch and (size + grown > BATCH_BYTES or len(batch) >= BATCH_SESSIONS):
+def _batches(sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+    """Cut sessions (id → bytes) into batches of bounded size; one larger than the bound is alone."""
+    batch: list[str] = []
+    room = BATCH_BYTES
+    for session, size in sorted(sizes.items()):
+        if batch and (size > room or len(batch) >= BATCH_SESSIONS):
             yield tuple(batch)
-            batch, size = [], 0
+            batch, room = [], BATCH_BYTES
         batch.append(session)
-        size += grown
+        room -= size
     if batch:
         yield tuple(batch)

@@ -10,9 +10,7 @@ from typing import Any
 
 from memex.text import plain, storable
 
-_REMINDER = re.compile(
-    r"\s*<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics)>.*?</\1>", re.DOTALL
-)
+_REMINDER = re.compile(r"\s*<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics)>.*?</\1>", re.DOTALL)
 _COMMAND = re.compile(r"<command-name>\s*/?(?P<name>[^<]*?)\s*</command-name>")
 _SHELL = re.compile(r"<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(?P<args>.*?)</command-args>", re.DOTALL)
@@ -20,6 +18,8 @@ _NOT_TYPED = (
     "<local-command-", "Caveat:", "<bash-stdout>", "<bash-stderr>", "<task-notification>",
     "<teammate-message", "Stop hook feedback:", "[Request interrupted", "This session is being continued",
 )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """What a human asked: its text without injected context, and how many images came with it.

@@ -37,7 +37,13 @@ MAX_FRAGMENTS = 24
 """A table with more data files than this is compacted by the writer that notices."""
 KEEP_VERSIONS = timedelta(hours=1)
 LOCK_SECONDS = 300
-_RETRYABLE = ("retryable commit conflict", "was not found", "not found:", "commit conflict", "too many concurrent")
+_RETRYABLE = (
+    "retryable commit conflict",
+    "was not found",
+    "not found:",
+    "commit conflict",
+    "too many concurrent",
+)
 
 
 class Lake:
@@ -256,7 +262,9 @@ def _translated(table: str) -> Iterator[None]:
         if is_disk_full(error):
             raise DiskFull(f"no space left while writing {table}", DISK_FULL_HINT) from error
         if isinstance(error, PermissionError) or "permission denied" in text.lower():
-            raise HomeError(f"cannot use the table {table}: permission denied", "check the permissions of MEMEX_HOME") from error
+            raise HomeError(
+                f"cannot use the table {table}: permission denied", "check the permissions of MEMEX_HOME"
+            ) from error
         if any(phrase in text.lower() for phrase in _RETRYABLE):
             raise StoreBusy(f"{table}: {text[:300]}") from error
         raise StoreError(f"{table}: {text[:500]}", "memex status shows the state of the lake") from error

@@ -1,0 +1,1 @@
+"""When and in what order: each flow strings tasks together and reports in an artifact."""

@@ -1,0 +1,42 @@
+"""Everything that a night should leave done."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from prefect import flow
+from pydantic import BaseModel
+
+from flows.compact import Delay, compact
+from flows.index import IndexReport, index
+from flows.ingest import ingest
+from memex.compact.run import CompactReport
+from memex.sources.ingest import IngestReport
+
+Report = TypeVar("Report")
+
+
+class NightlyReport(BaseModel):
+    """What each step did, and the seconds it took."""
+
+    ingest: IngestReport
+    compact: CompactReport
+    index: IndexReport
+    seconds: dict[str, float]
+
+
+@flow(name="nightly")
+def nightly(delay_minutes: Delay = 0, optimize: bool = True) -> NightlyReport:
+    """Ingest, compact, index. The steps run inside this flow run: a nested run costs over a second each."""
+    seconds: dict[str, float] = {}
+
+    def timed(name: str, step: Callable[[], Report]) -> Report:
+        started = time.monotonic()
+        report = step()
+        seconds[name] = time.monotonic() - started
+        return report
+
+    read = timed("ingest", ingest.fn)
+    written = timed("compact", lambda: compact.fn(delay_minutes=delay_minutes))
+    indexed = timed("index", lambda: index.fn(optimize=optimize))
+    return NightlyReport(ingest=read, compact=written, index=indexed, seconds=seconds)

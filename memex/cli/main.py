@@ -1,0 +1,30 @@
+"""The entry point: load the commands, run one, turn errors into a message and an exit code."""
+
+import os
+import sys
+
+from memex.cli import compact, config, find, ingest, run, show, sql, status
+from memex.cli.app import app
+from memex.errors import MemexError
+
+COMMANDS = (run, ingest, compact, find, show, status, sql, config)
+"""The modules whose import registers commands."""
+
+
+def main() -> None:
+    """Run `memex`. Exit codes are those of `memex.errors`; 130 after Ctrl-C."""
+    try:
+        app()
+    except MemexError as error:
+        print(f"memex: {error}" + (f"\n  {error.hint}" if error.hint else ""), file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("memex: stopped; what was finished is kept, the same command goes on from there", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

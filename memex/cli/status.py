@@ -1,0 +1,126 @@
+"""`memex status`: what there is, what is pending, what failed, and why each number is what it is."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from memex.cli.app import app
+from memex.cli.output import Json, print_json, print_table
+
+if TYPE_CHECKING:
+    from memex.setup import Memex
+
+
+@app.command()
+def status(as_json: Json = False) -> None:
+    """Show counts, pending work, failures, sizes and tokens."""
+    from memex.setup import open_memex
+
+    memex = open_memex()
+    state = {
+        "memory": _memory(memex),
+        "sources": _sources(memex),
+        "records": _records(memex),
+        "pending": _pending(memex),
+        "failures": _failures(memex),
+        "unreadable lines": _bad_lines(memex),
+        "size": _sizes(memex),
+        "tokens": _tokens(memex),
+    }
+    if as_json:
+        print_json(state)
+        return
+    for title, section in state.items():
+        if isinstance(section, dict):
+            print_table([title, ""], list(section.items()), right=[""])
+        elif section:
+            print_table(list(section[0]), [list(row.values()) for row in section], title=title)
+
+
+def _memory(memex: "Memex") -> dict[str, int]:
+    from memex.store.views import vector_counts
+
+    lake = memex.lake
+    counts = {
+        "sessions": lake.count("sessions"),
+        "of which subagents": lake.count("sessions", "kind = 'subagent'"),
+        "talks": lake.count("talks", "NOT superseded"),
+        "of which without an answer": lake.count("talks", "NOT superseded AND NOT answered"),
+        "messages": lake.count("messages"),
+        "tool calls": lake.count("tool_calls"),
+        "superseded messages and calls": lake.count("messages", "superseded") + lake.count("tool_calls", "superseded"),
+        "observations (L1)": lake.count("observations", "served"),
+        "talk summaries (L2)": lake.count("talk_summaries", "served"),
+        "session summaries (L3)": lake.count("session_summaries", "served"),
+        "replaced summaries kept": sum(
+            lake.count(t, "NOT served") for t in ("observations", "talk_summaries", "session_summaries")
+        ),
+    }
+    if memex.embedder:
+        counts["summaries with a vector"] = vector_counts(lake, memex.embedder.model)[0]
+    return counts
+
+
+def _sources(memex: "Memex") -> dict[str, int]:
+    kept = list(memex.archive.sources())
+    rows = memex.lake.frame("sources", ["lines", "torn_bytes"])
+    return {
+        "files kept": len(kept),
+        "of which gone from disk": sum(source.gone for source in kept),
+        "rewritten (more than one generation)": sum(source.generation > 1 for source in kept),
+        "lines read": int(rows["lines"].sum()),
+        "bytes of unfinished last lines": int(rows["torn_bytes"].sum()),
+    }
+
+
+def _records(memex: "Memex") -> dict[str, int]:
+    """Count the records read by type: what was not made a message is here."""
+    import orjson
+
+    counts: Counter[str] = Counter()
+    for text in memex.lake.scan("sources", ["records"])["records"].to_pylist():
+        counts.update(orjson.loads(text))
+    return dict(counts.most_common())
+
+
+def _pending(memex: "Memex") -> dict[str, int]:
+    from memex.search.vectors import missing_vectors
+
+    plan = memex.ingest.plan()
+    pending = {"sessions to read": plan.sessions, "sources to mark gone": len(plan.gone)}
+    pending |= {f"{level} to write": count for level, count in memex.compact.plan().pending.items()}
+    if memex.embedder:
+        missing = missing_vectors(memex.lake, memex.embedder.model)
+        pending["vectors to make"] = sum(map(len, missing.values()))
+    return pending
+
+
+def _failures(memex: "Memex") -> list[dict[str, Any]]:
+    rows = memex.lake.scan("failures", ["level", "session_id", "prompt_number", "attempts", "retry_at", "reason"])
+    return list(rows.to_pylist())
+
+
+def _bad_lines(memex: "Memex") -> list[dict[str, Any]]:
+    import orjson
+
+    rows = memex.lake.scan("sources", ["path", "bad_lines"], "bad_lines != '[]'").to_pylist()
+    return [
+        {"file": r["path"], "byte": bad["offset"], "why": bad["reason"]}
+        for r in rows
+        for bad in orjson.loads(r["bad_lines"])
+    ]
+
+
+def _sizes(memex: "Memex") -> dict[str, str]:
+    return {
+        name: f"{sum(p.stat().st_size for p in (memex.home / name).rglob('*') if p.is_file()) / 1e6:,.1f} MB"
+        for name in ("archive", "lake", "index")
+    }
+
+
+def _tokens(memex: "Memex") -> list[dict[str, Any]]:
+    from memex.store.views import token_counts
+
+    return [
+        {"level": level, "raw": raw, "summarised": small, "share": f"{small / raw:.1%}" if raw else "-"}
+        for level, (raw, small) in token_counts(memex.lake).items()
+    ]

