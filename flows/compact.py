@@ -12,17 +12,18 @@ from memex.compact.run import CompactReport
 from memex.llm.base import SummaryLevel
 from tasks.compact import compact_sessions, plan_compact
 
-Sessions = Annotated[list[str] | None, Field(description="Session ids, such as claude:1b2c…; empty means all.")]
-Levels = Annotated[
-    list[SummaryLevel] | None, Field(description="Levels to make; empty means those that are switched on.")
+Sessions = Annotated[list[str] | None, Field(description="Session ids, such as claude:1b2c…; empty: all.")]
+Levels = Annotated[list[SummaryLevel] | None, Field(description="Levels to make; empty: those that are switched on.")]
+Delay = Annotated[
+    float | None,
+    Field(ge=0, description="Leave sessions alone that ended less than so many minutes ago; empty: as configured."),
 ]
-Delay = Annotated[float, Field(ge=0, description="Leave sessions alone that ended less than so many minutes ago.")]
 Force = Annotated[bool, Field(description="Make summaries again even where nothing changed.")]
 
 
-@flow(name="compact", task_runner=ThreadPoolTaskRunner(max_workers=2))
+@flow(name="compact", task_runner=ThreadPoolTaskRunner(max_workers=2))  # type: ignore[arg-type]
 def compact(
-    sessions: Sessions = None, levels: Levels = None, delay_minutes: Delay = 0, force: Force = False
+    sessions: Sessions = None, levels: Levels = None, delay_minutes: Delay = None, force: Force = False
 ) -> CompactReport:
     """Write every summary that is pending."""
     plan = plan_compact(sessions, levels, delay_minutes, force)

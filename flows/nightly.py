@@ -26,7 +26,7 @@ class NightlyReport(BaseModel):
 
 
 @flow(name="nightly")
-def nightly(delay_minutes: Delay = 0, optimize: bool = True) -> NightlyReport:
+def nightly(delay_minutes: Delay = None, optimize: bool = True) -> NightlyReport:
     """Ingest, compact, index. The steps run inside this flow run: a nested run costs over a second each."""
     seconds: dict[str, float] = {}
 

@@ -125,12 +125,10 @@ class SourceSettings(Section):
 
 
 class ScheduleSettings(Section):
-    """`[schedule]`: where flows run."""
+    """`[schedule]`: the temporary Prefect server of `memex run`."""
 
     server_timeout_seconds: float = Field(180, gt=0)
     """How long the temporary Prefect server may take to start."""
-    retries: int = Field(3, ge=0, le=10)
-    """How often a task is tried again after a transient error."""
 
 
 class Settings(Section):

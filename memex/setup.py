@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,6 +89,10 @@ class Memex:
 
         wanted = tuple(levels) if levels else self.settings.compact.levels
         return Compact(self.lake, self.writer, self.settings.compact, wanted)
+
+    def delay(self, minutes: float | None) -> timedelta:
+        """How long after its end a session is left alone: as given, else as configured."""
+        return timedelta(minutes=self.settings.compact.delay_minutes if minutes is None else minutes)
 
     @cached_property
     def raw_index(self) -> "TextIndex":

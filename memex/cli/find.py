@@ -1,11 +1,14 @@
 """`memex search`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memex.cli.app import app
 from memex.cli.output import Json, local_time, note, print_json
+
+if TYPE_CHECKING:
+    from memex.model import Hit
 
 
 @app.command()
@@ -48,11 +51,10 @@ def search(
         _print_hit(number, hit, text)
 
 
-def _print_hit(number: int, hit: "Hit", text: str) -> None:  # type: ignore[name-defined]  # noqa: F821
+def _print_hit(number: int, hit: "Hit", text: str) -> None:
     from memex.search.snippet import snippet
 
     where = f"{hit.level}{' ' + hit.role if hit.role else ''}"
-    print(
-        f"{number}. {local_time(hit.ts)}  {hit.project}  {hit.session_id} #{hit.prompt_number}  [{where}] {hit.score:.3f}"
-    )
+    place = f"{hit.project}  {hit.session_id} #{hit.prompt_number}"
+    print(f"{number}. {local_time(hit.ts)}  {place}  [{where}] {hit.score:.3f}")
     print(f"   {snippet(hit.content, text)}")

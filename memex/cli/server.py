@@ -76,7 +76,7 @@ class TemporaryServer:
         return self
 
     def wait(self, tell: Callable[[float], None]) -> float:
-        """Wait until the server answers; `tell` gets the seconds so far now and then. Return the seconds since the start.
+        """Wait until the server answers; return the seconds since the start, and `tell` them now and then.
 
         Raises:
             ServerError: it ended, or did not answer in time.

@@ -16,7 +16,7 @@ def status(as_json: Json = False) -> None:
     from memex.setup import open_memex
 
     memex = open_memex()
-    state = {
+    state: dict[str, Any] = {
         "memory": _memory(memex),
         "sources": _sources(memex),
         "records": _records(memex),

@@ -6,7 +6,7 @@ commands passed or failed, what was decided and how it ended.
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePosixPath
@@ -94,12 +94,12 @@ class ExtractiveWriter:
         )
 
 
-def technologies(paths: Sequence[str] | object) -> tuple[str, ...]:
+def technologies(paths: Iterable[str]) -> tuple[str, ...]:
     """Name the technologies behind file names, the most frequent first."""
     table = _technologies()
     counts: dict[str, int] = {}
-    for path in paths:  # type: ignore[attr-defined]
-        name = PurePosixPath(str(path).replace("\\", "/"))
+    for path in paths:
+        name = PurePosixPath(path.replace("\\", "/"))
         known = table["names"].get(name.name) or table["suffixes"].get(name.suffix[1:].lower())
         if known:
             counts[known] = counts.get(known, 0) + 1

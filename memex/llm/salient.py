@@ -10,7 +10,8 @@ from memex.model import ToolCall
 from memex.text import clip_units, one_line, unique
 
 _OUTCOME = re.compile(
-    r"\b(?:\d+\s+(?:passed|failed|failures?|errors?|warnings?|tests?)|tests? (?:passed|failed)|build (?:failed|succeeded)|"
+    r"\b(?:\d+\s+(?:passed|failed|failures?|errors?|warnings?|tests?)|tests? (?:passed|failed)|"
+    r"build (?:failed|succeeded)|"
     r"all checks passed|FAIL(?:ED)?|PASS(?:ED)?|ok\s+\S+\s+[\d.]+s|success(?:fully)?|completed?)\b|通过|成功|完成",
     re.IGNORECASE,
 )
@@ -25,7 +26,8 @@ _COMMIT = re.compile(
 _PULL = re.compile(r"https://[\w.-]+/\S+/(?:pull|merge_requests)/\d+")
 _TESTS = re.compile(
     r"\b(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|gotestsum|"
-    r"(?:go|cargo|npm|pnpm|yarn|bun|make|mix|dotnet|mvn|gradle|\./gradlew|mise run|just|deno|swift)\s+(?:run\s+)?test\S*)\b"
+    r"(?:go|cargo|npm|pnpm|yarn|bun|make|mix|dotnet|mvn|gradle|\./gradlew|mise run|just|deno|swift)"
+    r"\s+(?:run\s+)?test\S*)\b"
 )
 _EXIT = re.compile(r"^(?:Error: )?Exit code (\d+)", re.MULTILINE)
 _NOISE = re.compile(r"^[\s\W_\d]*$")

@@ -96,10 +96,9 @@ def _doc(
     digest: str,
     text: str,
 ) -> Doc:
-    cli, project_id, project = sessions.get(row["session_id"], ("", row.get("project_id") or "", ""))
-    return Doc(
-        row["id"], digest, row["session_id"], row.get("prompt_number") or 0, level, cli, role, project_id, project, ts, text
-    )  # fmt: skip
+    session_id, number = row["session_id"], row.get("prompt_number") or 0
+    cli, project_id, project = sessions.get(session_id, ("", "", ""))
+    return Doc(row["id"], digest, session_id, number, level, cli, role, project_id, project, ts, text)
 
 
 def _call_text(row: dict[str, Any]) -> str:

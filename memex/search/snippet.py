@@ -20,7 +20,8 @@ def snippet(text: str, query: str, width: int = WIDTH) -> str:
 
 
 def _places(folded: str, token: str) -> list[int]:
-    found, place = [], folded.find(token)
+    found: list[int] = []
+    place = folded.find(token)
     while place >= 0 and len(found) < 200:
         found.append(place)
         place = folded.find(token, place + 1)

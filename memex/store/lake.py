@@ -29,6 +29,7 @@ from memex.errors import (
 from memex.store import schemas
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
     import pyarrow as pa
 
@@ -177,9 +178,7 @@ class Lake:
                 dataset.drop_columns(["vector"])
             dataset.add_columns(pa.schema([pa.field("vector", pa.list_(pa.float32(), dimension))]))
 
-    def nearest(
-        self, table: str, vector: Sequence[float], limit: int, columns: Sequence[str], where: str
-    ) -> "pa.Table":
+    def nearest(self, table: str, vector: "np.ndarray", limit: int, columns: Sequence[str], where: str) -> "pa.Table":
         """Read the `limit` rows nearest to `vector` by cosine, filtered first; `_distance` is 1 - cosine."""
         query = {"column": "vector", "q": vector, "k": limit, "metric": "cosine", "use_index": True}
         with _translated(table):

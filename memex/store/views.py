@@ -7,7 +7,10 @@ from memex.store.lake import Lake, in_list
 from memex.store.schemas import SUMMARY_TABLES
 
 _SHOWN = {
-    "observations": ["prompt_number", "type", "title", "subtitle", "facts", "narrative", "files_read", "files_modified", "occurred_at"],
+    "observations": [
+        "prompt_number", "type", "title", "subtitle", "facts", "narrative", "files_read", "files_modified",
+        "occurred_at",
+    ],
     "talks": ["prompt_number", "user_request", "summary", "completed", "files_involved", "occurred_at", "model"],
     "sessions": ["summary", "key_points", "files_involved", "technologies", "occurred_at", "model"],
 }  # fmt: skip

@@ -1,0 +1,67 @@
+"""Every test gets an empty home of its own and no setting of the machine it runs on."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from memex.settings import Settings
+from memex.setup import Memex, open_memex
+from tests.logs import ClaudeLog
+
+SAMPLE = Path(__file__).parents[1] / "data" / "claude"
+LONG_AGO = datetime(2026, 9, 1, 8, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty MEMEX_HOME, an empty HOME, and no other variable that Memex reads."""
+    for name in list(os.environ):
+        if name.startswith("MEMEX_") and name != "MEMEX_SHARED":
+            monkeypatch.delenv(name)
+    for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "user").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("MEMEX_HOME", str(tmp_path / "memex"))
+    monkeypatch.setenv("MEMEX_EMBED_PROVIDER", "none")
+    return tmp_path / "memex"
+
+
+@pytest.fixture
+def claude_dir(tmp_path: Path) -> Path:
+    """The folder of Claude Code in the user's home: ~/.claude."""
+    folder = tmp_path / "user" / ".claude"
+    (folder / "projects").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def log(claude_dir: Path) -> Iterator[ClaudeLog]:
+    """A session log of Claude Code, to be filled and written."""
+    return ClaudeLog(claude_dir / "projects" / "-src-app" / "11111111-0000-4000-8000-000000000001.jsonl", LONG_AGO)
+
+
+@pytest.fixture
+def memex(home: Path, claude_dir: Path) -> Memex:
+    """Everything wired to the empty home."""
+    return open_memex()
+
+
+@pytest.fixture
+def sample(home: Path, monkeypatch: pytest.MonkeyPatch) -> Memex:
+    """Everything wired to the sample logs."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(SAMPLE))
+    return open_memex()
+
+
+def settings_with(**changes: object) -> Settings:
+    """Settings with some keys of `compact` changed."""
+    return Settings.model_validate({"compact": changes})
+
+
+def later(**delta: float) -> datetime:
+    """A time after LONG_AGO."""
+    return LONG_AGO + timedelta(**delta)
