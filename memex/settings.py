@@ -141,7 +141,7 @@ class Settings(Section):
 
     home: Path = Field(default_factory=lambda: Path(platformdirs.user_data_dir("memex", appauthor=False)))
     """Where Memex keeps its data."""
-    sources: SourceSettings = SourceSettings()
+    sources: SourceSettings = Field(default_factory=SourceSettings)  # the home folder is looked up when it is asked for
     compact: CompactSettings = CompactSettings()
     embed: EmbedSettings = EmbedSettings()
     search: SearchSettings = SearchSettings()

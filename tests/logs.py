@@ -21,7 +21,9 @@ class ClaudeLog:
         """A `user` record with this content, after a minute."""
         return self.add("user", message={"role": "user", "content": text}, seconds=60, **fields)
 
-    def reply(self, *blocks: Any, message: str | None = None, stop: str | None = "end_turn", **fields: Any) -> "ClaudeLog":
+    def reply(
+        self, *blocks: Any, message: str | None = None, stop: str | None = "end_turn", **fields: Any
+    ) -> "ClaudeLog":
         """An assistant message, one record a block, as the CLI splits it. Strings are text blocks."""
         message = message or f"msg_{len(self.records)}"
         for number, block in enumerate(blocks):
@@ -34,7 +36,9 @@ class ClaudeLog:
             self.add("assistant", message=body, requestId=f"req_{message}", **fields)
         return self
 
-    def call(self, name: str, given: dict[str, Any], output: Any = "", error: bool = False, **fields: Any) -> "ClaudeLog":
+    def call(
+        self, name: str, given: dict[str, Any], output: Any = "", error: bool = False, **fields: Any
+    ) -> "ClaudeLog":
         """A tool call, and its result in the next `user` record."""
         identity = f"toolu_{len(self.records)}"
         self.reply({"type": "tool_use", "id": identity, "name": name, "input": given}, stop="tool_use")
@@ -69,5 +73,9 @@ class ClaudeLog:
 def talk(log: ClaudeLog, request: str, answer: str = "Done, it works now.") -> ClaudeLog:
     """A whole talk: a prompt, an edit, a reply."""
     log.prompt(request)
-    log.call("Edit", {"file_path": "/src/app/a.py", "old_string": "x = 1", "new_string": f"x = {len(log.records)}"}, "updated")
+    log.call(
+        "Edit",
+        {"file_path": "/src/app/a.py", "old_string": "x = 1", "new_string": f"x = {len(log.records)}"},
+        "updated",
+    )
     return log.reply(answer)

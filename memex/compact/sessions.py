@@ -52,7 +52,8 @@ def split(talks: Sequence[TalkOutline], room: int) -> list[tuple[TalkOutline, ..
         parts[-1].append(talk)
         used += size
     if len(parts) > 1 and len(parts[-1]) == 1:
-        parts[-2] += parts.pop()
+        lone = parts.pop()
+        parts[-1] += lone
     return [tuple(part) for part in parts]
 
 

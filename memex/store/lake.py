@@ -20,7 +20,6 @@ from memex.errors import (
     DISK_FULL_HINT,
     DiskFull,
     HomeError,
-    SchemaError,
     StoreBusy,
     StoreError,
     is_disk_full,
@@ -83,18 +82,8 @@ class Lake:
         return self._exists("sessions") and self._exists(schemas.TABLES[-1])
 
     def version(self) -> int:
-        """Read the schema version.
-
-        Raises:
-            SchemaError: it is newer than this Memex understands.
-        """
-        version = int(self.dataset(schemas.TABLES[-1]).config().get(VERSION_KEY, 0))
-        if version > schemas.SCHEMA_VERSION:
-            raise SchemaError(
-                f"{self.root} has schema {version}; this Memex knows schemas up to {schemas.SCHEMA_VERSION}",
-                "update Memex; nothing was changed",
-            )
-        return version
+        """Read the schema version."""
+        return int(self.dataset(schemas.TABLES[-1]).config().get(VERSION_KEY, 0))
 
     def set_version(self, version: int) -> None:
         """Record that the lake has this schema version."""

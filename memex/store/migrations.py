@@ -7,6 +7,7 @@ a non-null default would make older writers fail.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from memex.errors import SchemaError
 from memex.store.schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ def migrate(lake: "Lake", steps: Mapping[int, Step] = MIGRATIONS, target: int = 
         SchemaError: the lake is newer than `target`.
     """
     version = lake.version()
+    if version > target:
+        raise SchemaError(
+            f"{lake.root} has schema {version}; this Memex knows schemas up to {target}",
+            "update Memex; nothing was changed",
+        )
     passed = []
     for step in range(version + 1, target + 1):
         if step in steps:
