@@ -4,6 +4,7 @@ from prefect import task
 
 from memex.setup import open_memex
 from memex.sources.ingest import IngestPlan, IngestReport
+from memex.store.views import find_session
 from tasks.policy import POLICY
 
 
@@ -23,3 +24,9 @@ def mark_gone(paths: list[str]) -> int:
 def read_sessions(sessions: list[str], number: int, total: int) -> IngestReport:  # noqa: ARG001 - shown in the run's name
     """Archive and parse one batch of sessions."""
     return open_memex().ingest.read(sessions)
+
+
+@task(**POLICY)
+def resolve_session(name: str) -> str:
+    """Complete the beginning of a session id."""
+    return find_session(open_memex().lake, name)

@@ -1,12 +1,14 @@
 """Every test gets an empty home of its own and no setting of the machine it runs on."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from memex.search.refresh import refresh_raw, refresh_summaries
 from memex.settings import Settings
 from memex.setup import Memex, open_memex
 from tests.logs import ClaudeLog
@@ -55,6 +57,33 @@ def sample(home: Path, monkeypatch: pytest.MonkeyPatch) -> Memex:
     """Everything wired to the sample logs."""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(SAMPLE))
     return open_memex()
+
+
+@pytest.fixture(scope="session")
+def filled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the sample logs read, summarised and indexed by words; copy it, do not change it."""
+    home = tmp_path_factory.mktemp("filled") / "memex"
+    memex = open_memex(_sample_settings(home))
+    memex.ingest.run(memex.ingest.plan())
+    for batch in memex.compact.plan().batches:
+        memex.compact.run(batch)
+    refresh_raw(memex.lake, memex.raw_index)
+    refresh_summaries(memex.lake, memex.summary_index)
+    return home
+
+
+@pytest.fixture
+def filled(filled_home: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Memex:
+    """The sample logs, read, summarised and indexed by words, in a home of its own."""
+    shutil.copytree(filled_home, home)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(SAMPLE))
+    return open_memex()
+
+
+def _sample_settings(home: Path) -> Settings:
+    return Settings.model_validate(
+        {"home": home, "sources": {"claude_config_dir": SAMPLE}, "embed": {"provider": "none"}}
+    )
 
 
 def settings_with(**changes: object) -> Settings:

@@ -65,12 +65,9 @@ class TemporaryServer:
             "PREFECT_API_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{database}",
         }
         environ.pop("PREFECT_API_URL", None)
-        command = [
-            sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app",
-            "--host", "127.0.0.1", "--port", str(port), "--log-level", "error",
-        ]  # fmt: skip
+        command = [sys.executable, "-m", "memex.cli.prefect_child", str(port), str(self._folder)]
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, env=environ, stdout=log, stderr=log, cwd=self._folder)
+            self._process = subprocess.Popen(command, env=environ, stdin=subprocess.PIPE, stdout=log, stderr=log)
         os.environ.update({key: os.environ.get(key, value) for key, value in _CLIENT.items()})
         os.environ["PREFECT_API_URL"] = self._url
         return self

