@@ -15,7 +15,7 @@ from memex.llm import salient
 from memex.llm.answers import ObservationAnswer, SessionAnswer, TalkAnswer
 from memex.llm.base import OperationInput, SessionInput, TalkInput, TalkOutline
 from memex.llm.language import language_of, phrases
-from memex.llm.prose import request_lines, statements
+from memex.llm.prose import paragraph, request_lines, statements
 from memex.llm.rank import central
 from memex.model import ObservationType, ToolCall
 from memex.text import clip_units, one_line, unique, units
@@ -79,7 +79,7 @@ class ExtractiveWriter:
         told = _told(given.replies, SUMMARY_UNITS)
         return TalkAnswer(
             user_request=_request(given, say),
-            summary=" ".join(told) or _capital(completed),
+            summary=paragraph(told) or _capital(completed),
             completed=_capital(completed),
         )
 
@@ -123,8 +123,7 @@ def _deed(calls: Sequence[ToolCall], say: Mapping[str, str], cwd: str) -> str:
         text = say[operation].format(files=salient.names(paths, cwd))
         return text if len(unique(paths)) == len(calls) else say["times"].format(what=text, count=len(calls))
     if operation == "run" and len(calls) == 1 and salient.runs_tests(calls[0]):
-        verdict = "run_failed" if salient.failed(calls[0]) else "run_passed"
-        return say[verdict].format(what=clip_units(salient.command_of(calls[0]), 12))
+        return _verdict(calls[0], say)
     key = operation if operation in say else "other"
     subjects = unique(clip_units(_subject(call), 14) for call in calls)
     what = ", ".join(subjects[:3]) + (" …" if len(subjects) > 3 else "")
@@ -148,10 +147,12 @@ def _subject(call: ToolCall) -> str:
 def _facts(call: ToolCall, cwd: str) -> list[str]:
     """List what is worth keeping of one call."""
     given = salient.arguments(call)
-    lines = (
-        [] if call.operation in ("read", "search") and not salient.failed(call) else salient.salient_lines(call.output)
-    )
+    lines = salient.salient_lines(call.output)
     match call.operation:
+        case "read" if not salient.failed(call):
+            return []
+        case "search" if not salient.failed(call):
+            return salient.first_lines(call.output, 3)
         case "edit":
             old, new = (_first_line(given.get(k)) for k in ("old_string", "new_string"))
             change = f"`{old}` → `{new}`" if old and new and old != new else (new or old)
@@ -165,7 +166,7 @@ def _facts(call: ToolCall, cwd: str) -> list[str]:
         case "run":
             return [f"$ {clip_units(salient.command_of(call), 40)}", *lines]
         case _:
-            return [_subject(call), *lines]
+            return lines
 
 
 def _first_line(text: object) -> str:
@@ -251,21 +252,26 @@ def _completed(given: TalkInput, say: Mapping[str, str]) -> str:
 
 
 def _test_result(calls: Sequence[ToolCall], say: Mapping[str, str]) -> list[str]:
-    """Tell how the last test run ended, in the words of its output."""
+    """Tell how the last test run ended."""
     runs = [c for c in calls if salient.runs_tests(c)]
-    if not runs:
-        return []
-    verdict = "run_failed" if salient.failed(runs[-1]) else "run_passed"
-    return [say[verdict].format(what=clip_units(salient.label_of(runs[-1]), 12))]
+    return [_verdict(runs[-1], say)] if runs else []
+
+
+def _verdict(run: ToolCall, say: Mapping[str, str]) -> str:
+    """Tell how a test run ended, with the line of its output that says so."""
+    command = f"`{clip_units(salient.command_of(run), 12)}`"
+    result = salient.result_line(run.output)
+    what = f"{command} ({clip_units(result, 14)})" if result else command
+    return say["run_failed" if salient.failed(run) else "run_passed"].format(what=what)
 
 
 def _deeds(calls: Sequence[ToolCall], say: Mapping[str, str]) -> list[str]:
     """Without a change to tell: the commands that may have changed something, and the last failure."""
-    acts = [c for c in calls if c.operation in ("run", "delegate") and c.mutates]
-    told = [
-        say["run_failed" if salient.failed(c) else "run"].format(what=clip_units(_subject(c), 12)) for c in acts[-2:]
+    acts = {_subject(c): c for c in calls if c.operation in ("run", "delegate") and c.mutates}
+    return [
+        say["run_failed" if salient.failed(c) else "run"].format(what=clip_units(subject, 14))
+        for subject, c in list(acts.items())[-2:]
     ]
-    return list(unique(told))
 
 
 def _sentence(talks: Sequence[TalkOutline], say: Mapping[str, str]) -> str:

@@ -82,6 +82,18 @@ def salient_lines(output: str, limit: int = 3) -> list[str]:
     return [clip_units(line, 30)[:240] for line in chosen]
 
 
+def result_line(output: str) -> str:
+    """Return the last line that sums up an outcome, such as `3 passed in 1.9s`, or ""."""
+    found = [line for line in output.splitlines() if _OUTCOME.search(line)]
+    return one_line(found[-1]).strip("=- ") if found else ""
+
+
+def first_lines(output: str, limit: int) -> list[str]:
+    """Give the first lines that hold words."""
+    lines = (one_line(line) for line in output.splitlines() if not _NOISE.match(line))
+    return [clip_units(line, 30)[:240] for line, _n in zip(lines, range(limit), strict=False)]
+
+
 def short_path(path: str, cwd: str = "") -> str:
     """Write a path relative to the working folder where it lies below it."""
     clean, base = path.replace("\\", "/"), cwd.replace("\\", "/").rstrip("/")

@@ -1,0 +1,88 @@
+"""Reciprocal rank fusion."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memex.search.fuse import fuse
+
+RANKINGS = st.dictionaries(
+    st.sampled_from(["text", "vector", "summaries"]), st.lists(st.sampled_from("abcdefgh"), unique=True)
+)
+ANY = settings(deadline=None, max_examples=100)
+
+
+def keys(rankings, k=60):
+    return [key for key, _score, _legs in fuse(rankings, k)]
+
+
+def scores(rankings, k=60):
+    return {key: score for key, score, _legs in fuse(rankings, k)}
+
+
+def test_score_sums_reciprocal_ranks():
+    assert fuse({"text": ["a", "b"], "vector": ["b"]}, 60) == [
+        ("b", pytest.approx(1 / 62 + 1 / 61), ("text", "vector")),
+        ("a", pytest.approx(1 / 61), ("text",)),
+    ]
+
+
+def test_constant_weighs_the_first_ranks():
+    rankings = {"text": ["a", "x", "b"], "vector": ["y", "z", "b"]}
+    assert keys(rankings, 1)[0] == "a"
+    assert keys(rankings, 60)[0] == "b"
+
+
+def test_constant_is_sixty_unless_given():
+    assert fuse({"text": ["a"]})[0][1] == pytest.approx(1 / 61)
+
+
+def test_repeated_key_counts_at_its_best_rank():
+    assert fuse({"text": ["a", "a", "b"]}) == fuse({"text": ["a", "b"]})
+
+
+def test_nothing_fuses_to_nothing():
+    assert fuse({}) == fuse({"text": [], "vector": []}) == []
+
+
+@ANY
+@given(ranking=st.lists(st.integers(), unique=True))
+def test_one_ranking_stays_as_it_is(ranking):
+    assert keys({"text": ranking}) == ranking
+    assert keys({"text": ranking, "vector": []}) == ranking
+
+
+@ANY
+@given(rankings=RANKINGS)
+def test_every_key_is_there_once_with_its_legs(rankings):
+    fused = fuse(rankings)
+    assert sorted(key for key, _score, _legs in fused) == sorted(
+        {key for ranking in rankings.values() for key in ranking}
+    )
+    for key, _score, legs in fused:
+        assert legs == tuple(leg for leg, ranking in rankings.items() if key in ranking)
+
+
+@ANY
+@given(rankings=RANKINGS)
+def test_best_comes_first_and_ties_follow_the_key(rankings):
+    for (key, score, _legs), (next_key, next_score, _next_legs) in pairwise(fuse(rankings)):
+        assert (-score, key) < (-next_score, next_key)
+
+
+@ANY
+@given(rankings=RANKINGS, k=st.integers(1, 100))
+def test_order_of_the_legs_does_not_change_the_scores(rankings, k):
+    turned = dict(reversed(rankings.items()))
+    assert scores(turned, k) == pytest.approx(scores(rankings, k))
+
+
+@ANY
+@given(rankings=RANKINGS, k=st.integers(1, 100))
+def test_key_above_another_in_every_leg_is_above_it(rankings, k):
+    for better, worse in pairwise(next(iter(rankings.values()), [])):
+        if all(better in r and (worse not in r or r.index(better) < r.index(worse)) for r in rankings.values()):
+            fused = keys(rankings, k)
+            assert fused.index(better) < fused.index(worse)

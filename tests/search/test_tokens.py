@@ -1,0 +1,98 @@
+"""Tokens: what is asked for is among what is indexed."""
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from memex.search.tokens import MAX_TOKEN, index_tokens, query_tokens
+
+IDEOGRAPHS = st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF) | st.sampled_from("修复登录重跑𠀀豈")
+KANA = st.sampled_from("あいうえおがぱんーアイウガパッャｱｲ")
+HANGUL = st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3)
+CJK = IDEOGRAPHS | KANA | HANGUL
+TEXTS = settings(deadline=None, max_examples=100)
+
+
+def found(query, text):
+    return bool(query_tokens(query)) and set(query_tokens(query)) <= set(index_tokens(text))
+
+
+@TEXTS
+@given(data=st.data(), text=st.text(CJK | st.sampled_from("a1_ .，/"), min_size=1, max_size=30))
+def test_every_cjk_substring_is_found(data, text):
+    start = data.draw(st.integers(0, len(text) - 1))
+    part = text[start : data.draw(st.integers(start + 1, len(text)))]
+    assume(query_tokens(part) and not any(char.isascii() for char in part))
+    assert found(part, text)
+
+
+@pytest.mark.parametrize("query", ["重", "重跑", "跑", "后", "gen", "GEN", "重跑gen后", "跑gen", "gen后"])
+def test_latin_glued_to_cjk_is_found(query):
+    assert found(query, "先重跑gen后再看")
+
+
+@pytest.mark.parametrize("query", ["跑重", "后重", "ge", "generate", "重看"])
+def test_other_words_are_not_found(query):
+    assert not found(query, "先重跑gen后再看")
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("getUserName", {"getusername", "get", "user", "name"}),
+        ("HTTPServer", {"httpserver", "http", "server"}),
+        ("snake_case", {"snake_case", "snake", "case"}),
+        ("a/b_c.py", {"a/b_c.py", "a", "b", "c", "py"}),
+        ("std::vector", {"std::vector", "std", "vector"}),
+        ("me@x.org", {"me@x.org", "me", "x", "org"}),
+        ("max-width", {"max-width", "max", "width"}),
+        (r"C:\src\a.py", {r"c:\src\a.py", "c", "src", "a", "py"}),
+        ("sha256sum", {"sha256sum", "sha", "256", "sum"}),
+        ("PLAIN", {"plain"}),
+        ("Straße", {"strasse"}),
+        ("Ｆｕｌｌ １２", {"full", "12"}),
+        ("ﾃｽﾄ", {"テ", "ス", "ト", "テス", "スト"}),
+        ("--- ... !?", set()),
+        ("", set()),
+    ],
+)
+def test_identifiers_count_whole_and_in_parts(text, tokens):
+    assert set(index_tokens(text)) == tokens
+
+
+def test_repeats_are_indexed_and_asked_for_once():
+    assert list(index_tokens("fix fix")) == ["fix", "fix"]
+    assert query_tokens("fix FIX 修修修") == ["fix", "修修"]
+
+
+def test_cjk_is_asked_for_by_pairs():
+    assert query_tokens("修复登录") == ["修复", "复登", "登录"]
+    assert query_tokens("修") == ["修"]
+
+
+def test_long_run_is_cut():
+    assert list(index_tokens("a" * 500)) == ["a" * MAX_TOKEN]
+    assert found("a" * 500, "a" * 500)
+
+
+@TEXTS
+@given(text=st.text(st.characters() | st.sampled_from("aB1_./:修复がア\ud800\x00"), max_size=40))
+def test_any_text_finds_itself(text):
+    asked = query_tokens(text)
+    assert set(asked) <= set(index_tokens(text))
+    assert len(asked) == len(set(asked))
+    assert all(0 < len(token) <= MAX_TOKEN for token in asked)
+
+
+@TEXTS
+@given(text=st.text(st.sampled_from("aB1_./修复 "), max_size=20), around=st.sampled_from([" ", "。", "(", '"', "\n"]))
+def test_text_is_found_among_other_words(text, around):
+    assume(query_tokens(text))
+    assert found(text, f"before{around}{text}{around}after")
+
+
+@TEXTS
+@given(word=st.from_regex(r"[a-z]{1,12}", fullmatch=True))
+def test_case_does_not_matter(word):
+    for text in (word, word.upper(), word.title()):
+        assert query_tokens(text) == [word]
