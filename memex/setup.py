@@ -124,13 +124,20 @@ class Memex:
             raise ConfigError(f"embed.provider = {name!r} has no wheel on this platform", 'use "local:usem3"')
         return EMBEDDERS[name](self.settings.embed.max_chars)
 
+    @property
+    def embedded_levels(self) -> tuple[str, ...]:
+        """The levels that get vectors."""
+        from memex.search.vectors import SUMMARIES
+
+        return (*SUMMARIES, "raw") if self.settings.embed.embed_raw else SUMMARIES
+
     def stale_indexes(self) -> list[str]:
         """Name what is behind the lake: raw text, summaries, vectors."""
         from memex.search.refresh import stale_text
         from memex.search.vectors import missing_vectors
 
         stale = stale_text(self.lake, self.raw_index, self.summary_index)
-        if self.embedder and any(missing_vectors(self.lake, self.embedder.model).values()):
+        if self.embedder and any(missing_vectors(self.lake, self.embedder.model, self.embedded_levels).values()):
             stale.append("vectors")
         return stale
 
@@ -145,6 +152,7 @@ class Memex:
             self.summary_index,
             lambda: self.embedder,
             self.settings.search.rrf_k,
+            self.settings.embed.embed_raw,
         )
 
 

@@ -30,7 +30,7 @@ def count_missing_vectors() -> int:
     memex = open_memex()
     if memex.embedder is None:
         return 0
-    return sum(map(len, missing_vectors(memex.lake, memex.embedder.model).values()))
+    return sum(map(len, missing_vectors(memex.lake, memex.embedder.model, memex.embedded_levels).values()))
 
 
 @task(task_run_name="embed up to {limit}", **POLICY)
@@ -48,7 +48,7 @@ def embed_summaries(limit: int, done: int, total: int) -> EmbedReport:
         progress.advance(now - before, f", {rate:.1f} a second, {minutes:.1f} min left")
         before = now
 
-    return fill_vectors(memex.lake, memex.embedder, limit, tell)
+    return fill_vectors(memex.lake, memex.embedder, limit, tell, memex.embedded_levels)
 
 
 @task(**POLICY)

@@ -55,7 +55,9 @@ def index(
     report = {
         "raw": refresh_raw(memex.lake, memex.raw_index, whole),
         "summaries": refresh_summaries(memex.lake, memex.summary_index, whole),
-        "vectors": fill_vectors(memex.lake, memex.embedder, progress=tell).embedded if memex.embedder else 0,
+        "vectors": fill_vectors(memex.lake, memex.embedder, None, tell, memex.embedded_levels).embedded
+        if memex.embedder
+        else 0,
     }
     if report["vectors"]:
         note("")

@@ -89,7 +89,7 @@ def _pending(memex: "Memex") -> dict[str, int]:
     pending = {"sessions to read": plan.sessions, "sources to mark gone": len(plan.gone)}
     pending |= {f"{level} to write": count for level, count in memex.compact.plan().pending.items()}
     if memex.embedder:
-        missing = missing_vectors(memex.lake, memex.embedder.model)
+        missing = missing_vectors(memex.lake, memex.embedder.model, memex.embedded_levels)
         pending["vectors to make"] = sum(map(len, missing.values()))
     return pending
 

@@ -89,7 +89,7 @@ class ExtractiveWriter:
         say = phrases(language_of(" ".join(t.user_request for t in talks)))
         return SessionAnswer(
             summary=_sentence(talks, say),
-            key_points=tuple(_key_points(talks)),
+            key_points=tuple(_key_points(talks, say)),
             technologies=technologies(path for talk in talks for path in talk.files),
         )
 
@@ -262,7 +262,7 @@ def _verdict(run: ToolCall, say: Mapping[str, str]) -> str:
     command = f"`{clip_units(salient.command_of(run), 12)}`"
     result = salient.result_line(run.output)
     what = f"{command} ({clip_units(result, 14)})" if result else command
-    return say["run_failed" if salient.failed(run) else "run_passed"].format(what=what)
+    return say["run_failed" if salient.failed(run) or salient.tells_failure(result) else "run_passed"].format(what=what)
 
 
 def _deeds(calls: Sequence[ToolCall], say: Mapping[str, str]) -> list[str]:
@@ -277,11 +277,9 @@ def _deeds(calls: Sequence[ToolCall], say: Mapping[str, str]) -> list[str]:
 def _sentence(talks: Sequence[TalkOutline], say: Mapping[str, str]) -> str:
     """One sentence, under 100 units: the main request, and what came of the session."""
     first = clip_units(talks[0].user_request, 40)
-    deeds = [t.completed for t in talks if t.files]
-    result = clip_units((deeds or [talks[-1].completed])[-1], 30)
-    if len(talks) == 1:
-        return clip_units(f"{first} — {result}", SENTENCE_UNITS)
-    main = max(talks, key=lambda t: (len(t.files), -talks.index(t)))
+    deeds = [t for t in talks if _changed(t, say)]
+    result = clip_units(_result((deeds or talks)[-1], say), 30)
+    main = max(talks, key=lambda t: (_changed(t, say), len(t.files)))
     if main is not talks[0]:
         first = say["over_talks"].format(
             first=clip_units(talks[0].user_request, 25),
@@ -291,17 +289,24 @@ def _sentence(talks: Sequence[TalkOutline], say: Mapping[str, str]) -> str:
     return clip_units(f"{first} — {result}", SENTENCE_UNITS)
 
 
-def _key_points(talks: Sequence[TalkOutline]) -> list[str]:
+def _key_points(talks: Sequence[TalkOutline], say: Mapping[str, str]) -> list[str]:
     """3 to 7 points: the talks that changed most, each as request and result, in order."""
     if len(talks) < 3:
-        told = [s for t in talks for s in (t.completed, *statements(t.summary))]
-        return [clip_units(s, KEY_POINT_UNITS) for s in unique(told)][:7]
-    weight = {i: (len(t.files), units(t.summary)) for i, t in enumerate(talks)}
+        told = unique(s for t in talks for s in (_result(t, say), *central(statements(t.summary), 6 // len(talks))))
+        files = unique(path for t in talks for path in t.files)
+        spare = [] if len(told) > 2 else [talks[0].user_request, ", ".join(files[:5])]
+        return [clip_units(s, KEY_POINT_UNITS) for s in unique([*spare[:1], *told, *spare[1:]])][:7]
+    weight = {i: (_changed(t, say), len(t.files), units(t.summary)) for i, t in enumerate(talks)}
     chosen = sorted(sorted(weight, key=lambda i: weight[i], reverse=True)[:7])
-    return list(unique(_point(talks[i]) for i in chosen))
+    points = (f"{clip_units(talks[i].user_request, 24)} → {_result(talks[i], say)}" for i in chosen)
+    return list(unique(clip_units(point, KEY_POINT_UNITS) for point in points))
 
 
-def _point(talk: TalkOutline) -> str:
-    told = statements(talk.summary) or [talk.summary]
-    result = talk.completed if talk.files else told[0]
-    return clip_units(f"{clip_units(talk.user_request, 24)} → {result}", KEY_POINT_UNITS)
+def _changed(talk: TalkOutline, say: Mapping[str, str]) -> bool:
+    return talk.completed != _capital(say["answered"])
+
+
+def _result(talk: TalkOutline, say: Mapping[str, str]) -> str:
+    """Tell what a talk achieved; one that changed nothing is told by what it said."""
+    told = statements(talk.summary)
+    return talk.completed if _changed(talk, say) or not told else told[0]

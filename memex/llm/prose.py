@@ -18,7 +18,7 @@ _LOG_LINE = re.compile(
 )
 _CODE_LINE = re.compile(r"^\s*(?://|/\*|\*/|[{}()\[\];,]+\s*$)|[;{}]\s*$|^\s*[{}()\[\]*/;,\s]+$")
 _PREAMBLE = re.compile(
-    r"^(?:now\b.{0,80}\blet me\b|let me\b|let's\b|i'll\b(?! (?:use|go with|keep|pick))|i will\b|now i\b|now,? i'll|"
+    r"^(?:now\b(?! (?:it|the|all|we|both|that)\b)|let me\b|let's\b|i'll\b(?! (?:use|go with|keep|pick))|i will\b|"
     r"i need to\b|first,? let|next,? let|looking at|checking|here(?:'s| is| are)\b.{0,60}$|"
     r"(?:good|great|perfect|excellent|nice|awesome|ok(?:ay)?|sure|got it|you're (?:absolutely )?right)\b.{0,30}$|"
     r"让我|我来|现在我|接下来我|好的|首先让我|まず|次に)",
@@ -29,6 +29,7 @@ _OFFER = re.compile(
     r"nothing needed from you|如果你|需要我|要不要|是否需要)",
     re.IGNORECASE,
 )
+_OPEN_END = (":", "：", "?", "？", "...", "…")
 _UNFINISHED = re.compile(r"[\w)`\"'”’」』）]$")
 
 
@@ -54,7 +55,7 @@ def statements(text: str) -> list[str]:
         bare = _MARK.sub("", line).strip()
         if not bare or line.lstrip().startswith("#") or _LOG_LINE.match(line) or _CODE_LINE.search(line):
             continue
-        said = [s for s in map(one_line, sentences(bare)) if not s.endswith((":", "：", "?", "？"))]
+        said = [s for s in map(one_line, sentences(bare)) if not s.endswith(_OPEN_END)]
         found += [s for s in said if not _PREAMBLE.match(s) and not _OFFER.match(s)]
     return [s for n, s in enumerate(found) if units(s) >= 3 or n == 0]
 

@@ -88,6 +88,11 @@ def result_line(output: str) -> str:
     return one_line(found[-1]).strip("=- ") if found else ""
 
 
+def tells_failure(line: str) -> bool:
+    """Tell whether a summing-up line speaks of failures, whatever the exit code was."""
+    return bool(re.search(r"\bFAIL(?:ED)?\b|\b[1-9]\d* (?:failed|failures?|errors?)\b", line))
+
+
 def first_lines(output: str, limit: int) -> list[str]:
     """Give the first lines that hold words."""
     lines = (one_line(line) for line in output.splitlines() if not _NOISE.match(line))

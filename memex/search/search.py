@@ -10,9 +10,8 @@ from memex.search.documents import content_of
 from memex.search.fuse import fuse
 from memex.search.query import Filters, SearchLevel
 from memex.search.text import TextIndex
-from memex.search.vectors import search_vectors
-from memex.store.lake import Lake
-from memex.store.schemas import SUMMARY_TABLES
+from memex.search.vectors import SUMMARIES, count_vectors, search_vectors
+from memex.store.lake import Lake, in_list
 
 DEPTH = 50
 """Candidates that each leg gives to the fusion, at least."""
@@ -38,24 +37,49 @@ class Search:
     summaries: TextIndex
     open_embedder: Callable[[], Embedder | None]
     rrf_k: int = 60
+    embed_raw: bool = False
 
     def run(self, text: str, level: SearchLevel, filters: Filters, limit: int) -> Found:
         """Search one level, or merge all four by their ranks."""
         if level == "raw":
-            return Found(tuple(self._raw(text, filters, limit)))
+            return self._raw(text, filters, limit)
         if level != "all":
             return self._summaries(text, level, filters, limit)
-        raw = self._raw(text, filters, max(limit, DEPTH))
-        others = [self._summaries(text, name, filters, max(limit, DEPTH)) for name in SUMMARY_TABLES]  # type: ignore[arg-type]
-        rankings = {"raw": raw} | dict(zip(SUMMARY_TABLES, (list(f.hits) for f in others), strict=True))
-        hits = {_identity(hit): hit for ranking in rankings.values() for hit in ranking}
-        merged = fuse({name: [_identity(hit) for hit in ranking] for name, ranking in rankings.items()}, self.rrf_k)
+        depth = max(limit, DEPTH)
+        found = {"raw": self._raw(text, filters, depth)}
+        found |= {name: self._summaries(text, name, filters, depth) for name in SUMMARIES}  # type: ignore[arg-type]
+        hits = {_identity(hit): hit for one in found.values() for hit in one.hits}
+        merged = fuse({name: [_identity(hit) for hit in one.hits] for name, one in found.items()}, self.rrf_k)
         best = tuple(replace(hits[key], score=score) for key, score, _legs in merged[:limit])
-        return Found(best, tuple(dict.fromkeys(note for found in others for note in found.notes)))
+        return Found(best, tuple(dict.fromkeys(note for one in found.values() for note in one.notes)))
 
-    def _raw(self, text: str, filters: Filters, limit: int) -> list[Hit]:
-        rows = self.raw.search(text, replace(filters, levels=()), limit)
-        return [_hit(row, row["key"], "raw", row["content"], row["ts"], row["score"], ("text",)) for row in rows]
+    def _raw(self, text: str, filters: Filters, limit: int) -> Found:
+        """Rank messages and calls by words and, where raw talks have vectors, talks by meaning."""
+        rows = self.raw.search(text, replace(filters, levels=()), max(limit, DEPTH) if self.embed_raw else limit)
+        hits = [_hit(row, row["key"], "raw", row["content"], row["ts"], row["score"], ("text",)) for row in rows]
+        if not self.embed_raw:
+            return Found(tuple(hits))
+        near, notes = self._near(text, "raw", replace(filters, role=""), DEPTH)
+        prompts = [hit for hit in self._prompts(near) if filters.role in ("", hit.role)]
+        known = {hit.message_id: hit for hit in (*prompts, *hits)}
+        rankings = {"text": [hit.message_id for hit in hits], "vector": [hit.message_id for hit in prompts]}
+        fused = fuse(rankings, self.rrf_k)[:limit]
+        return Found(tuple(replace(known[key], score=score, legs=legs) for key, score, legs in fused), notes)
+
+    def _prompts(self, talks: Sequence[dict[str, Any]]) -> list[Hit]:
+        """Read the prompts of talks, in the same order."""
+        lake = self.open_lake()
+        mine = sorted({talk["session_id"] for talk in talks})
+        projects = dict(lake.frame("sessions", ["id", "project"], in_list("id", mine)).iter_rows())
+        where = f"{in_list('session_id', mine)} AND kind = 'prompt' AND NOT superseded"
+        rows = lake.scan("messages", ["id", "session_id", "prompt_number", "role", "text", "ts"], where).to_pylist()
+        hits = {
+            (row["session_id"], row["prompt_number"]): _hit(
+                row | {"project": projects[row["session_id"]]}, row["id"], "raw", row["text"], row["ts"], 0.0, ()
+            )
+            for row in rows
+        }
+        return [hits[talk["session_id"], talk["prompt_number"]] for talk in talks]
 
     def _summaries(self, text: str, level: SearchLevel, filters: Filters, limit: int) -> Found:
         depth = max(limit, DEPTH)
@@ -74,15 +98,14 @@ class Search:
     def _near(
         self, text: str, level: SearchLevel, filters: Filters, depth: int
     ) -> tuple[Sequence[dict[str, Any]], tuple[str, ...]]:
-        lake, embedder, table = self.open_lake(), self.open_embedder(), SUMMARY_TABLES[level]
+        lake, embedder = self.open_lake(), self.open_embedder()
         if embedder is None:
             return (), ("vectors are switched off: ranked by words alone",)
-        missing = lake.count(table, f"served AND (vector_model IS NULL OR vector_model != '{embedder.model}')")
-        total = lake.count(table, "served")
-        if total and missing == total:
+        have, total = count_vectors(lake, level, embedder.model)
+        if total and not have:
             return (), (f"no {level} have vectors yet (memex index makes them): ranked by words alone",)
         rows = search_vectors(lake, embedder, level, text, filters, depth) if text.strip() else []
-        return rows, ((f"{missing} of {total} {level} have no vector yet",) if missing else ())
+        return rows, ((f"{total - have} of {total} {level} have no vector yet",) if have < total else ())
 
 
 def _hit(

@@ -1,31 +1,47 @@
-"""Vectors of the summaries: filled in after the text is searchable, and searched with the filters inside.
+"""Vectors of summaries, and of raw talks where wanted: filled in after the words, searched with the filters inside.
 
-Newest first, L3 and L2 before L1. Rows are written whole, guarded by being served still, a batch at a
-time, so that a run that is stopped resumes where it was.
+Newest first, L3 and L2 before L1. Rows are written whole, guarded by their condition, a batch at a time, so
+that a run that is stopped resumes where it was.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memex.embed.base import Embedder
 from memex.search.query import Filters
 from memex.store.lake import Lake, in_list
-from memex.store.schemas import SUMMARY_TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH = 64
-ORDER = ("sessions", "talks", "observations")
-MAX_CHARS = {"sessions": 800, "talks": 800, "observations": 360}
-"""What of each level is embedded: time grows with length, and the head says what it is about."""
-_TEXT = {
-    "sessions": ("summary", "key_points"),
-    "talks": ("user_request", "summary", "completed"),
-    "observations": ("narrative", "facts"),
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What of a level gets a vector: the rows of `table` that meet `where`, by these fields, cut at `chars`.
+
+    Time grows with length, and the head of a text says what it is about.
+    """
+
+    table: str
+    where: str
+    when: str
+    fields: tuple[str, ...]
+    chars: int
+
+
+LEVELS: Mapping[str, Embedded] = {
+    "sessions": Embedded("session_summaries", "served", "occurred_at", ("summary", "key_points"), 800),
+    "talks": Embedded("talk_summaries", "served", "occurred_at", ("user_request", "summary", "completed"), 800),
+    "observations": Embedded("observations", "served", "occurred_at", ("narrative", "facts"), 360),
+    "raw": Embedded("talks", "answered AND NOT superseded", "ended_at", (), 1200),
 }
+"""In the order in which they are filled. The text of a raw talk is its prompt and replies."""
+
+SUMMARIES = ("sessions", "talks", "observations")
 Progress = Callable[[int, int, float], None]
 """Told after each batch: rows done, rows in all, rows a second."""
 
@@ -38,23 +54,30 @@ class EmbedReport:
     seconds: float = 0.0
 
 
-def missing_vectors(lake: Lake, model: str) -> dict[str, list[str]]:
-    """List, by level, the ids of served rows without a vector of this model, newest first."""
-    return {level: _missing(lake, SUMMARY_TABLES[level], model) for level in ORDER}
+def missing_vectors(lake: Lake, model: str, levels: Sequence[str] = SUMMARIES) -> dict[str, list[str]]:
+    """List, by level, the ids of rows without a vector of this model, newest first."""
+    return {level: _missing(lake, LEVELS[level], model) for level in LEVELS if level in levels}
+
+
+def count_vectors(lake: Lake, level: str, model: str) -> tuple[int, int]:
+    """Count the rows of a level that have a vector of this model, and all that should."""
+    what = LEVELS[level]
+    return lake.count(what.table, f"{what.where} AND vector_model = '{model}'"), lake.count(what.table, what.where)
 
 
 def fill_vectors(
-    lake: Lake, embedder: Embedder, limit: int | None = None, progress: Progress = lambda _d, _t, _r: None
+    lake: Lake,
+    embedder: Embedder,
+    limit: int | None = None,
+    progress: Progress = lambda _done, _total, _rate: None,
+    levels: Sequence[str] = SUMMARIES,
 ) -> EmbedReport:
     """Embed what is missing, at most `limit` rows."""
-    missing = missing_vectors(lake, embedder.model)
-    total = min(sum(map(len, missing.values())), limit or 10**9)
+    missing = missing_vectors(lake, embedder.model, levels)
+    total = min(sum(map(len, missing.values())), 10**9 if limit is None else limit)
     started, done = time.monotonic(), 0
     for level, ids in _batches(missing, total):
-        table = SUMMARY_TABLES[level]
-        if lake.dimension(table) != embedder.dimension:
-            lake.set_dimension(table, embedder.dimension)
-        _fill(lake, table, level, ids, embedder)
+        _fill(lake, LEVELS[level], ids, embedder)
         done += len(ids)
         progress(done, total, done / max(1e-9, time.monotonic() - started))
     return EmbedReport(done, time.monotonic() - started)
@@ -63,67 +86,66 @@ def fill_vectors(
 def search_vectors(
     lake: Lake, embedder: Embedder, level: str, text: str, filters: Filters, limit: int
 ) -> list[dict[str, Any]]:
-    """Find the summaries of one level nearest to a question: their rows, with `cosine`."""
-    table = SUMMARY_TABLES[level]
-    if lake.dimension(table) != embedder.dimension:
+    """Find the rows of one level nearest to a question: their columns, and `cosine`."""
+    what = LEVELS[level]
+    if lake.dimension(what.table) != embedder.dimension:
         return []
-    where = f"served AND vector_model = '{embedder.model}'{_condition(lake, filters)}"
-    columns = [name for name in lake.dataset(table).schema.names if name != "vector"]
-    rows = lake.nearest(table, embedder.query(text), limit, columns, where).to_pylist()
+    where = f"{what.where} AND vector_model = '{embedder.model}'{_condition(lake, filters, what.when)}"
+    columns = [name for name in lake.dataset(what.table).schema.names if name != "vector"]
+    rows = lake.nearest(what.table, embedder.query(text), limit, columns, where).to_pylist()
     return [{**row, "cosine": 1 - row["_distance"]} for row in rows]
 
 
-def _condition(lake: Lake, filters: Filters) -> str:
-    """Write the filters as a predicate over a summary table; project, CLI and session become session ids."""
+def _condition(lake: Lake, filters: Filters, when: str) -> str:
+    """Write the filters as a predicate over a table; project, CLI and session become session ids."""
     parts = []
     if filters.project or filters.cli or filters.session:
         about = lake.scan("sessions", ["id", "cli", "project_id", "project"]).to_pylist()
         parts.append(in_list("session_id", [row["id"] for row in about if _fits(row, filters)]))
     if filters.since:
-        parts.append(f"occurred_at >= timestamp '{filters.since.isoformat()}'")
+        parts.append(f"{when} >= timestamp '{filters.since.isoformat()}'")
     if filters.until:
-        parts.append(f"occurred_at < timestamp '{filters.until.isoformat()}'")
+        parts.append(f"{when} < timestamp '{filters.until.isoformat()}'")
     return "".join(f" AND {part}" for part in parts)
 
 
 def _fits(session: dict[str, Any], filters: Filters) -> bool:
     project = filters.project.lower()
+    native = session["id"].split(":", 1)[1]
     return (
-        (not project or project in session["project"].lower() or project in session["project_id"].lower())
-        and (not filters.cli or session["cli"] == filters.cli)
-        and (
-            not filters.session
-            or filters.session
-            in (session["id"][: len(filters.session)], session["id"].split(":", 1)[1][: len(filters.session)])
-        )
+        (project in session["project"].lower() or project in session["project_id"].lower())
+        and filters.cli in ("", session["cli"])
+        and (session["id"].startswith(filters.session) or native.startswith(filters.session))
     )
 
 
-def _missing(lake: Lake, table: str, model: str) -> list[str]:
-    where = f"served AND (vector_model IS NULL OR vector_model != '{model}')"
-    rows = lake.frame(table, ["id", "occurred_at"], where)
-    return list(rows.sort("occurred_at", "id", descending=True, nulls_last=True)["id"])
+def _missing(lake: Lake, what: Embedded, model: str) -> list[str]:
+    where = f"{what.where} AND (vector_model IS NULL OR vector_model != '{model}')"
+    rows = lake.frame(what.table, ["id", what.when], where)
+    return list(rows.sort(what.when, "id", descending=True, nulls_last=True)["id"])
 
 
-def _batches(missing: dict[str, list[str]], total: int) -> Iterator[tuple[str, list[str]]]:
+def _batches(missing: Mapping[str, list[str]], total: int) -> Iterator[tuple[str, list[str]]]:
     left = total
-    for level in ORDER:
-        ids = missing[level][:left]
+    for level, every in missing.items():
+        ids = every[:left]
         left -= len(ids)
         for start in range(0, len(ids), BATCH):
             yield level, ids[start : start + BATCH]
 
 
-def _fill(lake: Lake, table: str, level: str, ids: Sequence[str], embedder: Embedder) -> None:
+def _fill(lake: Lake, what: Embedded, ids: Sequence[str], embedder: Embedder) -> None:
     import pyarrow as pa
 
-    rows = lake.scan(table, None, f"{in_list('id', ids)} AND served")
+    if lake.dimension(what.table) != embedder.dimension:
+        lake.set_dimension(what.table, embedder.dimension)
+    rows = lake.scan(what.table, None, f"{in_list('id', ids)} AND {what.where}")
     if not rows.num_rows:
         return
-    vectors = embedder.passages([_text(row, level) for row in rows.select(list(_TEXT[level])).to_pylist()])
+    vectors = embedder.passages([text[: what.chars] for text in _texts(lake, what, rows)])
     values = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1), pa.float32()), embedder.dimension)
     models = pa.array([embedder.model] * rows.num_rows, pa.string())
-    lake.upsert(table, _with(_with(rows, "vector", values), "vector_model", models))
+    lake.upsert(what.table, _with(_with(rows, "vector", values), "vector_model", models))
 
 
 def _with(rows: "pa.Table", name: str, values: Any) -> "pa.Table":
@@ -131,6 +153,18 @@ def _with(rows: "pa.Table", name: str, values: Any) -> "pa.Table":
     return rows.set_column(position, rows.schema.field(position), values)
 
 
-def _text(row: dict[str, Any], level: str) -> str:
-    values = (row[name] for name in _TEXT[level])
-    return "\n".join(v if isinstance(v, str) else "\n".join(v) for v in values if v)[: MAX_CHARS[level]]
+def _texts(lake: Lake, what: Embedded, rows: "pa.Table") -> list[str]:
+    if what.fields:
+        return [_joined(row.values()) for row in rows.select(list(what.fields)).to_pylist()]
+    sessions = rows["session_id"].unique().to_pylist()
+    where = f"{in_list('session_id', sessions)} AND kind IN ('prompt', 'reply') AND NOT superseded"
+    said: dict[tuple[str, int], list[str]] = {}
+    messages = lake.scan("messages", ["session_id", "prompt_number", "seq", "text"], where).sort_by("seq")
+    for message in messages.to_pylist():
+        said.setdefault((message["session_id"], message["prompt_number"]), []).append(message["text"])
+    places = zip(rows["session_id"].to_pylist(), rows["prompt_number"].to_pylist(), strict=True)
+    return ["\n".join(said.get(place, ())) for place in places]
+
+
+def _joined(values: Any) -> str:
+    return "\n".join(v if isinstance(v, str) else "\n".join(v) for v in values if v)

@@ -237,7 +237,7 @@ class _Assembly:
         message = message if isinstance(message, dict) else {}
         content = message.get("content")
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        if record.get("isApiErrorMessage") is True:
+        if record.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
             self._add_text(offset, record, "assistant", "notice", _flatten(content))
             return
         key = str(message.get("id") or record.get("uuid") or offset)
@@ -361,7 +361,7 @@ class _Assembly:
             parent_id=self._parent(native),
             agent_type=self._agent_type(),
             cli_version=self.facts.get("version", ""),
-            models=unique(r.model for r in self.replies.values() if r.model != "<synthetic>"),
+            models=unique(r.model for r in self.replies.values()),
             started_at=self.first_ts,
             ended_at=self.last_ts,
             talks=len(talks),

