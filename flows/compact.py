@@ -12,20 +12,24 @@ from memex.compact.run import CompactReport
 from memex.llm.base import SummaryLevel
 from tasks.compact import compact_sessions, plan_compact
 
-Sessions = Annotated[list[str] | None, Field(description="Session ids, such as claude:1b2c…; empty: all.")]
-Levels = Annotated[list[SummaryLevel] | None, Field(description="Levels to make; empty: those that are switched on.")]
-Delay = Annotated[
-    float | None,
-    Field(ge=0, description="Leave sessions alone that ended less than so many minutes ago; empty: as configured."),
-]
-Force = Annotated[bool, Field(description="Make summaries again even where nothing changed.")]
+Minutes = Annotated[float, Field(ge=0)]
 
 
 @flow(name="compact", task_runner=ThreadPoolTaskRunner(max_workers=2))  # type: ignore[arg-type]
 def compact(
-    sessions: Sessions = None, levels: Levels = None, delay_minutes: Delay = None, force: Force = False
+    sessions: list[str] | None = None,
+    levels: list[SummaryLevel] | None = None,
+    delay_minutes: Minutes | None = None,
+    force: bool = False,
 ) -> CompactReport:
-    """Write every summary that is pending."""
+    """Write every summary that is pending.
+
+    Args:
+        sessions: Session ids, such as claude:1b2c…; none: all sessions.
+        levels: Levels to make: observations, talks, sessions; none: those that are switched on.
+        delay_minutes: Leave sessions alone that ended less than so many minutes ago; none: as configured.
+        force: Make summaries again even where nothing changed.
+    """
     plan = plan_compact(sessions, levels, delay_minutes, force)
     total = len(plan.batches)
     futures = [

@@ -1,9 +1,7 @@
 """Full text and vectors up to date."""
 
-from typing import Annotated
-
 from prefect import flow
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from flows.report import publish
 from tasks.index import count_missing_vectors, embed_summaries, index_raw, index_summaries, optimize_lake
@@ -21,11 +19,13 @@ class IndexReport(BaseModel):
 
 
 @flow(name="index")
-def index(
-    whole: Annotated[bool, Field(description="Build the full text anew instead of adding to it.")] = False,
-    optimize: Annotated[bool, Field(description="Compact the tables of the lake as well.")] = False,
-) -> IndexReport:
-    """Make everything findable: words first, then meaning."""
+def index(whole: bool = False, optimize: bool = False) -> IndexReport:
+    """Make everything findable: words first, then meaning.
+
+    Args:
+        whole: Build the full text anew instead of adding to it.
+        optimize: Compact the tables of the lake as well.
+    """
     raw, summaries = index_raw(whole), index_summaries(whole)
     missing = count_missing_vectors()
     limit = max(256, -(-missing // VECTOR_TASKS))

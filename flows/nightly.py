@@ -7,7 +7,7 @@ from typing import TypeVar
 from prefect import flow
 from pydantic import BaseModel
 
-from flows.compact import Delay, compact
+from flows.compact import Minutes, compact
 from flows.index import IndexReport, index
 from flows.ingest import ingest
 from memex.compact.run import CompactReport
@@ -26,8 +26,13 @@ class NightlyReport(BaseModel):
 
 
 @flow(name="nightly")
-def nightly(delay_minutes: Delay = None, optimize: bool = True) -> NightlyReport:
-    """Ingest, compact, index. The steps run inside this flow run: a nested run costs over a second each."""
+def nightly(delay_minutes: Minutes | None = None, optimize: bool = True) -> NightlyReport:
+    """Ingest, compact, index.
+
+    Args:
+        delay_minutes: Leave sessions alone that ended less than so many minutes ago; none: as configured.
+        optimize: Compact the tables of the lake as well.
+    """
     seconds: dict[str, float] = {}
 
     def timed(name: str, step: Callable[[], Report]) -> Report:
@@ -36,6 +41,7 @@ def nightly(delay_minutes: Delay = None, optimize: bool = True) -> NightlyReport
         seconds[name] = time.monotonic() - started
         return report
 
+    # The steps run inside this flow run: a nested run costs over a second each.
     read = timed("ingest", ingest.fn)
     written = timed("compact", lambda: compact.fn(delay_minutes=delay_minutes))
     indexed = timed("index", lambda: index.fn(optimize=optimize))

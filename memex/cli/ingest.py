@@ -55,10 +55,10 @@ def index(
     report = {
         "raw": refresh_raw(memex.lake, memex.raw_index, whole),
         "summaries": refresh_summaries(memex.lake, memex.summary_index, whole),
-        "vectors": fill_vectors(memex.lake, memex.embedder, None, tell, memex.embedded_levels).embedded
-        if memex.embedder
-        else 0,
+        "vectors": 0,
     }
+    if memex.embedder:
+        report["vectors"] = fill_vectors(memex.lake, memex.embedder, None, tell, memex.embedded_levels).embedded
     if report["vectors"]:
         note("")
     for table in TABLES if optimize else ():

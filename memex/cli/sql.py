@@ -21,4 +21,4 @@ def sql(
     if as_json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
-        print_table(columns, rows)
+        print_table(columns, [[str(value) for value in row] for row in rows])
