@@ -10,7 +10,7 @@ from typing import Literal
 
 Cli = Literal["claude"]
 Role = Literal["user", "assistant", "tool", "system"]
-MessageKind = Literal["prompt", "reply", "thinking", "notice", "boundary", "system"]
+MessageKind = Literal["prompt", "reply", "thinking", "sidechain", "notice", "boundary", "system"]
 SessionKind = Literal["main", "subagent", "probe"]
 Operation = Literal["read", "search", "fetch", "edit", "write", "run", "delegate", "plan", "ask", "other"]
 ObservationType = Literal["bugfix", "feature", "refactor", "change", "discovery", "decision"]

@@ -170,5 +170,9 @@ def test_digest_depends_on_the_split():
     assert len(digest("abc")) == 32
 
 
+def test_digest_tells_lone_surrogates_apart():
+    assert len({digest("\ud800"), digest("\udc00"), digest("?"), digest("\ufffd")}) == 4
+
+
 def test_unique_keeps_the_first_of_each():
     assert unique(["b", "", "a", "b"]) == ("b", "a")

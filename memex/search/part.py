@@ -2,7 +2,7 @@
 
 import time
 from array import array
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, fields
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from memex.errors import DISK_FULL_HINT, DiskFull, is_disk_full
-from memex.search.tokens import index_tokens
+from memex.search.tokens import index_counts
 
 if TYPE_CHECKING:
     import duckdb
@@ -82,34 +82,29 @@ def _fill(db: "duckdb.DuckDBPyConnection", docs: Iterable[Doc], dead: frozenset[
     import pyarrow as pa
 
     db.execute(sql("create_part"))
-    terms: dict[str, int] = {}
+    import numpy as np
+
+    terms: defaultdict[str, int] = defaultdict()
+    terms.default_factory = terms.__len__
     count = length = 0
     for chunk in _chunks(docs):
-        columns: tuple[array[int], ...] = (array("I"), array("I"), array("I"), array("I"))
-        for number, doc in enumerate(chunk, count):
-            length += _post(columns, terms, number, doc.content)
+        counts = [index_counts(doc.content) for doc in chunk]
+        sizes = [len(one) for one in counts]
+        lengths = [sum(one.values()) for one in counts]
+        tids = array("I", (terms[token] for one in counts for token in one))
+        times = array("I", (times for one in counts for times in one.values()))
+        numbers = np.repeat(np.arange(count, count + len(chunk), dtype=np.uint32), sizes)
+        columns = [np.asarray(tids), numbers, np.asarray(times), np.repeat(np.array(lengths, np.uint32), sizes)]
         _insert(db, "docs", _docs_table(chunk, count))
         _insert(db, "unsorted", pa.table([pa.array(c, pa.uint32()) for c in columns], ["tid", "doc", "tf", "len"]))
         count += len(chunk)
+        length += sum(lengths)
     _insert(db, "dead", pa.table({"key": pa.array(sorted(dead), pa.string())}))
     db.register(
-        "new_terms",
-        pa.table({"term": pa.array(terms, pa.string()), "tid": pa.array(terms.values(), pa.uint32())}),
+        "new_terms", pa.table({"term": pa.array(terms, pa.string()), "tid": pa.array(terms.values(), pa.uint32())})
     )
     db.execute(sql("finish_part"))
     return count, length
-
-
-def _post(columns: tuple["array[int]", ...], terms: dict[str, int], number: int, text: str) -> int:
-    """Add the postings of one document; return its length in tokens."""
-    counts = Counter(index_tokens(text))
-    length = counts.total()
-    for token, times in counts.items():
-        columns[0].append(terms.setdefault(token, len(terms)))
-        columns[1].append(number)
-        columns[2].append(times)
-        columns[3].append(length)
-    return length
 
 
 def _insert(db: "duckdb.DuckDBPyConnection", table: str, rows: Any) -> None:

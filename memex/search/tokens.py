@@ -8,7 +8,8 @@ one or more characters is found.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections import Counter
+from functools import lru_cache
 
 from memex.text import CJK
 
@@ -16,52 +17,56 @@ MAX_TOKEN = 64
 """Longer runs are keys, hashes of hashes and encoded files: they are cut, not searched whole."""
 
 _RUN = re.compile(rf"[{CJK}]+|[^\W{CJK}]+(?:[./:@\\-]+[^\W{CJK}]+)*")
+_ASCII_RUN = re.compile(r"\w+(?:[./:@\\-]+\w+)*", re.ASCII)
 _PART = re.compile(rf"[^\W_{CJK}]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\WA-Za-z_0-9]+|\d+")
-_CJK_RUN = re.compile(rf"[{CJK}]")
+_CJK_CHAR = re.compile(rf"[{CJK}]")
 
 
-def index_tokens(text: str) -> Iterator[str]:
-    """Yield the tokens of a text to be found, repeats included."""
-    for run in _runs(text):
-        if _CJK_RUN.match(run):
-            yield from run
-            yield from _pairs(run)
-        else:
-            yield from _word_tokens(run)
+def index_counts(text: str) -> dict[str, int]:
+    """Count the tokens of a text to be found."""
+    counts: dict[str, int] = {}
+    for run, times in Counter(_runs(text)).items():
+        tokens = (*run, *_pairs(run)) if _is_cjk(run) else _expanded(run[: 8 * MAX_TOKEN])
+        for token in tokens:
+            counts[token] = counts.get(token, 0) + times
+    return counts
 
 
 def query_tokens(text: str) -> list[str]:
     """List the distinct tokens that a text must have to match a query."""
     found: dict[str, None] = {}
     for run in _runs(text):
-        if _CJK_RUN.match(run):
+        if _is_cjk(run):
             found |= dict.fromkeys(_pairs(run) if len(run) > 1 else run)
         else:
-            found |= dict.fromkeys(_word_tokens(run))
+            found |= dict.fromkeys(_expanded(run[: 8 * MAX_TOKEN]))
     return list(found)
 
 
-def _runs(text: str) -> Iterator[str]:
-    return (match[0] for match in _RUN.finditer(unicodedata.normalize("NFKC", text)))
+def _runs(text: str) -> list[str]:
+    if text.isascii():
+        return _ASCII_RUN.findall(text)
+    return _RUN.findall(unicodedata.normalize("NFKC", text))
 
 
-def _pairs(run: str) -> Iterator[str]:
-    return (run[i : i + 2] for i in range(len(run) - 1))
+def _is_cjk(run: str) -> bool:
+    return run[0] >= "\u1100" and bool(_CJK_CHAR.match(run))
 
 
-def _word_tokens(run: str) -> Iterator[str]:
-    """Yield a word, and, when it is made of several, its parts."""
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)]
+
+
+@lru_cache(maxsize=100_000)
+def _expanded(run: str) -> tuple[str, ...]:
+    """Give a word and, when it is made of several, its parts."""
     folded = run.casefold()
-    if folded.isalpha() and (run.islower() or run.isupper() or run.istitle()):
-        yield folded[:MAX_TOKEN]
-        return
     whole = folded[:MAX_TOKEN]
-    yield whole
-    parts = {whole}
+    if folded.isalpha() and (run.islower() or run.isupper() or run.istitle()):
+        return (whole,)
+    parts = {whole: None}
     for part in _PART.findall(run):
         for token in (part, *_CAMEL.findall(part)):
-            token = token.casefold()[:MAX_TOKEN]
-            if token not in parts:
-                parts.add(token)
-                yield token
+            parts[token.casefold()[:MAX_TOKEN]] = None
+    return tuple(parts)

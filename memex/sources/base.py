@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from memex.model import Message, Session, Talk, ToolCall
+from memex.text import storable
 
 MAX_LINE = 64 * 1024 * 1024
 """A longer line is kept in the archive and counted as bad, not parsed."""
@@ -136,9 +137,20 @@ def _lenient(line: bytes) -> list[Any]:
     try:
         while position < len(text):
             value, position = decoder.raw_decode(text, position)
-            values.append(value)
+            values.append(_storable(value))
             while position < len(text) and text[position] in " \t\r\x00,":
                 position += 1
     except (ValueError, RecursionError):
         return []
     return values
+
+
+def _storable(value: Any) -> Any:
+    """Replace lone surrogates, which only Python's reader lets pass, anywhere inside a JSON value."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    return value

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from memex.text import plain, storable
+from memex.text import plain
 
 _REMINDER = re.compile(r"\s*<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics)>.*?</\1>", re.DOTALL)
 _COMMAND = re.compile(r"<command-name>\s*/?(?P<name>[^<]*?)\s*</command-name>")
@@ -76,7 +76,7 @@ def _text_of(content: Any) -> str:
         parts = [_block_text(block) for block in content]
     else:
         parts = []
-    return storable(plain("\n".join(part for part in parts if part)))
+    return plain("\n".join(part for part in parts if part))
 
 
 def _block_text(block: Any) -> str:

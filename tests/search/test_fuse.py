@@ -30,7 +30,7 @@ def test_score_sums_reciprocal_ranks():
 
 
 def test_constant_weighs_the_first_ranks():
-    rankings = {"text": ["a", "x", "b"], "vector": ["y", "z", "b"]}
+    rankings = {"text": ["a", "x", "y", "b"], "vector": ["z", "u", "v", "b"]}
     assert keys(rankings, 1)[0] == "a"
     assert keys(rankings, 60)[0] == "b"
 

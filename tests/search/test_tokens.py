@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from memex.search.tokens import MAX_TOKEN, index_tokens, query_tokens
+from memex.search.tokens import MAX_TOKEN, index_counts, query_tokens
 
 IDEOGRAPHS = st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF) | st.sampled_from("修复登录重跑𠀀豈")
 KANA = st.sampled_from("あいうえおがぱんーアイウガパッャｱｲ")
@@ -14,7 +14,7 @@ TEXTS = settings(deadline=None, max_examples=100)
 
 
 def found(query, text):
-    return bool(query_tokens(query)) and set(query_tokens(query)) <= set(index_tokens(text))
+    return bool(query_tokens(query)) and set(query_tokens(query)) <= set(index_counts(text))
 
 
 @TEXTS
@@ -57,11 +57,12 @@ def test_other_words_are_not_found(query):
     ],
 )
 def test_identifiers_count_whole_and_in_parts(text, tokens):
-    assert set(index_tokens(text)) == tokens
+    assert set(index_counts(text)) == tokens
 
 
 def test_repeats_are_indexed_and_asked_for_once():
-    assert list(index_tokens("fix fix")) == ["fix", "fix"]
+    assert index_counts("fix it, fix") == {"fix": 2, "it": 1}
+    assert index_counts("修修修") == {"修": 3, "修修": 2}
     assert query_tokens("fix FIX 修修修") == ["fix", "修修"]
 
 
@@ -70,16 +71,22 @@ def test_cjk_is_asked_for_by_pairs():
     assert query_tokens("修") == ["修"]
 
 
-def test_long_run_is_cut():
-    assert list(index_tokens("a" * 500)) == ["a" * MAX_TOKEN]
-    assert found("a" * 500, "a" * 500)
+def test_part_of_a_word_counts_once():
+    assert index_counts("Foo_foo/FOO") == {"foo_foo/foo": 1, "foo": 1}
+    assert index_counts("foo_bar foo") == {"foo_bar": 1, "foo": 2, "bar": 1}
+
+
+@pytest.mark.parametrize("run", ["a" * 500, "a1" * 250, "x_" + "a" * 500, "x/" + "B" * 500, "aB" * 250])
+def test_long_run_is_cut(run):
+    assert max(map(len, index_counts(run))) == MAX_TOKEN
+    assert found(run, run)
 
 
 @TEXTS
 @given(text=st.text(st.characters() | st.sampled_from("aB1_./:修复がア\ud800\x00"), max_size=40))
 def test_any_text_finds_itself(text):
     asked = query_tokens(text)
-    assert set(asked) <= set(index_tokens(text))
+    assert set(asked) <= set(index_counts(text))
     assert len(asked) == len(set(asked))
     assert all(0 < len(token) <= MAX_TOKEN for token in asked)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from memex.sources.claude import MAX_SIDE, operation_of
+from memex.sources.claude import MAX_SIDE
 from tests.logs import talk
 from tests.sources.parsing import (
     AGENT,
@@ -104,10 +104,11 @@ def test_call_tells_whether_it_changes_something(log, name, call_input, mutates)
     assert parse(log).calls[0].mutates is mutates
 
 
-def test_operation_follows_the_tool():
+def test_operation_follows_the_tool(log):
     names = ("Read", "Grep", "WebFetch", "Edit", "Write", "Bash", "Task", "TodoWrite", "AskUserQuestion", "mcp__x__y")
+    log.prompt("go").reply(*(tool(f"t{name}", name) for name in names), stop="tool_use")
     operations = ["read", "search", "fetch", "edit", "write", "run", "delegate", "plan", "ask", "other"]
-    assert [operation_of(name) for name in names] == operations
+    assert [call.operation for call in parse(log).calls] == operations
 
 
 @pytest.mark.parametrize("call_input", [None, "text", ["a"], 7])

@@ -18,8 +18,9 @@ from tests.sources.parsing import (
 )
 
 
-def test_values_on_one_line_are_all_read():
-    data = lines(user("one"), user("two"), user("three")).replace(b"}\n{", b"}{", 1)
+@pytest.mark.parametrize("between", [b"", b" ", b",", b" ,\t", b"\x00\x00", b"\r"])
+def test_values_on_one_line_are_all_read(between):
+    data = lines(user("one"), user("two"), user("three")).replace(b"}\n{", b"}" + between + b"{", 1)
     parsed = parse(data)
     assert prompts(parsed) == ["one", "two", "three"]
     assert (census(parsed).lines, census(parsed).records, census(parsed).bad) == (2, {"user": 3}, [])
@@ -32,8 +33,9 @@ def test_values_on_one_line_are_all_read():
         lambda data: data.replace(b"\n", b"\r\n"),
         lambda data: b"\x00\x00\n\x00" + data + b"\x00\x00\x00\n",
         lambda data: b"\n \n" + data.replace(b"\n", b"\n\n"),
+        lambda data: b"\r\n" + data.replace(b"\n", b"\r\n\r\n"),
     ],
-    ids=["BOM", "CRLF", "NUL", "blank lines"],
+    ids=["BOM", "CRLF", "NUL", "blank lines", "blank lines of Windows"],
 )
 def test_padding_changes_nothing(disturb):
     parsed = parse(disturb(lines(user("one"), user("two"))))

@@ -1,0 +1,47 @@
+"""What the JSON of a log holds: text in blocks, times in several notations."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from memex.text import plain
+
+
+def flatten(content: Any, with_results: bool = True) -> str:
+    """Join the text of a content field: a string, or blocks of text and tool results."""
+    if isinstance(content, str):
+        return plain(content)
+    if isinstance(content, dict):
+        content = [content]
+    if not isinstance(content, list):
+        return ""
+    parts = []
+    for block in content:
+        if isinstance(block, str):
+            parts.append(plain(block))
+        elif isinstance(block, dict):
+            match block.get("type"):
+                case "text":
+                    parts.append(clean(block.get("text")))
+                case "tool_result" if with_results:
+                    parts.append(flatten(block.get("content")))
+                case "image" | "document" as kind:
+                    parts.append(f"[{kind}]")
+    return "\n".join(part for part in parts if part)
+
+
+def clean(text: Any) -> str:
+    """Take a string without terminal escapes and NULs; anything else is no text."""
+    return plain(text) if isinstance(text, str) else ""
+
+
+def read_time(value: Any) -> datetime | None:
+    """Read RFC 3339, or epoch seconds or milliseconds; anything else is no time."""
+    try:
+        if isinstance(value, str):
+            ts = datetime.fromisoformat(value)
+            return ts.astimezone(UTC) if ts.tzinfo else ts.replace(tzinfo=UTC)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
