@@ -94,3 +94,18 @@ def settings_with(**changes: object) -> Settings:
 def later(**delta: float) -> datetime:
     """A time after LONG_AGO."""
     return LONG_AGO + timedelta(**delta)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real logs and benchmarks; a test that needs it fails loudly without it."""
+    folder = Path(os.environ.get("MEMEX_SHARED", Path(__file__).parents[2] / "shared"))
+    if not (folder / "corpus" / "home").is_dir():
+        pytest.fail(f"no corpus in {folder}: set MEMEX_SHARED to the folder of real logs")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(shared: Path) -> Path:
+    """A home folder with real logs, read-only."""
+    return shared / "corpus" / "home"

@@ -10,7 +10,8 @@ _TABLE_ROW = re.compile(r"^\s*\|(.*)\|\s*$")
 _RULE = re.compile(r"^[\s\-=*_─━┌┐└┘│├┤┬┴┼★|:+]{3,}$|^\s*[★─━]+\s.*[─━]{3,}\s*$")
 _MARK = re.compile(r"^\s*(?:(?:[-*+•●✅❌☑✓✔✗⚠🔴🟡🟢🎉]\ufe0f?|\d{1,2}[.)、]|[A-Z][.)]|>+|#{1,6})\s+)+")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
-_EMPHASIS = re.compile(r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)")
+_EMPHASIS = re.compile(r"\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)")
+_CODE_SPAN = re.compile(r"(`[^`]*`)")
 _TAG = re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?>")
 _LOG_LINE = re.compile(
     r"^\s*(?:at \S+\(|File \"|[$❯>%#⎿│]\s|\d{4}-\d\d-\d\dT|\[\d|\{\"|[A-Z]{4,5}\s+\||\w+\.go:\d+|Traceback|"
@@ -44,7 +45,9 @@ def readable(text: str) -> str:
             continue
         if row:
             line = "- " + ": ".join(cell.strip() for cell in row[1].split("|") if cell.strip())
-        kept.append(_EMPHASIS.sub("", _LINK.sub(r"\1", _TAG.sub("", line))))
+        parts = _CODE_SPAN.split(line)
+        parts[::2] = (_EMPHASIS.sub("", _LINK.sub(r"\1", _TAG.sub("", part))) for part in parts[::2])
+        kept.append("".join(parts))
     return "\n".join(kept)
 
 

@@ -10,7 +10,7 @@ so a crash between the two leaves bytes that the next append overwrites.
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ import orjson
 import zstandard
 
 from memex.errors import StoreError, translated_os_errors
+from memex.sources.base import Found
 from memex.text import digest
 
 CHUNK = 8 * 1024 * 1024
@@ -62,6 +63,15 @@ class Kept:
         return last[-1].at + last[-1].size if last else 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A file whose frames are written and whose events are not."""
+
+    log: Path
+    frames: Path
+    events: list[dict[str, Any]]
+
+
 class Archive:
     """All sources below one folder."""
 
@@ -85,42 +95,57 @@ class Archive:
         stat = path.stat()
         return kept.stat == (stat.st_size, stat.st_mtime_ns)
 
-    def take(self, cli: str, path: Path, session_id: str, role: str) -> Kept:
-        """Read what is new in a file and keep it; return the source as kept now.
+    def take(self, files: Iterable[Found]) -> Iterator[Kept | UnreadableSource]:
+        """Read what is new in files and keep it; yield each source as kept now, or why it could not be read.
+
+        Frames are on disk before the events that tell of them, and all files are synced together: a file
+        system commits many at about the price of one.
 
         Raises:
-            UnreadableSource: the file cannot be read.
             DiskFull, HomeError: the archive cannot be written; what was kept before stays valid.
         """
-        try:
-            with path.open("rb") as file:
-                return self._take(cli, path, session_id, role, file)
-        except OSError as error:
-            raise UnreadableSource(f"{path}: {error.strerror or error}") from error
+        taken: list[_Taken] = []
+        for file in files:
+            try:
+                taken.append(self._read(file))
+            except OSError as error:
+                yield UnreadableSource(f"{file.path}: {error.strerror or error}")
+        for one in taken:
+            _sync(one.frames)
+        for one in taken:
+            with translated_os_errors(one.log), one.log.open("ab") as out:
+                out.write(b"\n" * _is_torn(one.log) + b"".join(orjson.dumps(event) + b"\n" for event in one.events))
+        for one in taken:
+            _sync(one.log)
+            yield self._load(one.log)
 
-    def _take(self, cli: str, path: Path, session_id: str, role: str, file: BinaryIO) -> Kept:
-        stat = os.fstat(file.fileno())
-        folder = self._folder(cli, source_id(cli, path))
-        log = folder / "log.jsonl"
-        if not log.exists():
-            with translated_os_errors(folder):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                head = {"source": {"cli": cli, "path": str(path), "session_id": session_id, "role": role}}
-                _append(log, [head])
-        kept = self._load(log)
-        holds = _prefix_holds(file, kept, stat.st_size)
-        generation = max(kept.generation, 1) if holds else kept.generation + 1
-        start = kept.size if holds else 0
-        file.seek(start)
-        events = self._store(folder, kept, generation, _chunks(file, stat.st_size - start), start)
-        events.append({"read": {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "at": _now()}})
-        with translated_os_errors(folder):
-            _append(log, events)
-        return self._load(log)
+    def _read(self, found: Found) -> "_Taken":
+        """Write the frames of what is new in one file; their events are for the caller to write."""
+        with found.path.open("rb") as file:
+            stat = os.fstat(file.fileno())
+            folder = self._folder(found.cli, source_id(found.cli, found.path))
+            log = folder / "log.jsonl"
+            events: list[dict[str, Any]] = []
+            kept = self._load(log) if log.exists() else None
+            if kept is None:
+                with translated_os_errors(folder):
+                    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                kept = Kept(log.parent.name, found.cli, str(found.path), found.session_id, found.role)
+                events.append({"source": {n: getattr(kept, n) for n in ("cli", "path", "session_id", "role")}})
+            holds = _prefix_holds(file, kept, stat.st_size)
+            generation = max(kept.generation, 1) if holds else kept.generation + 1
+            start = kept.size if holds else 0
+            file.seek(start)
+            frames = folder / f"{generation:04}.zst"
+            events += _store(frames, kept, generation, _pieces(file, stat.st_size - start), start)
+            events.append({"read": {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "at": _now()}})
+            return _Taken(log, frames, events)
 
     def mark_gone(self, kept: Kept) -> None:
         """Record that the file is no longer where it was; its bytes stay."""
-        _append(self._folder(kept.cli, kept.id) / "log.jsonl", [{"gone": {"at": _now()}}])
+        log = self._folder(kept.cli, kept.id) / "log.jsonl"
+        with translated_os_errors(log), log.open("ab") as out:
+            out.write(b"\n" * _is_torn(log) + orjson.dumps({"gone": {"at": _now()}}) + b"\n")
 
     def read(self, kept: Kept, generation: int | None = None) -> bytes:
         """Give back the bytes of one generation, the latest by default.
@@ -165,34 +190,29 @@ class Archive:
         generation = max((c.generation for c in chunks), default=0)
         return Kept(id=log.parent.name, generation=generation, chunks=tuple(chunks), **fields)
 
-    def _store(
-        self, folder: Path, kept: Kept, generation: int, data: Iterator[bytes], start: int
-    ) -> list[dict[str, Any]]:
-        """Write the frames of new bytes, synced to disk; return their events."""
-        events: list[dict[str, Any]] = []
-        compressor = zstandard.ZstdCompressor(level=3, write_content_size=True)
-        target = folder / f"{generation:04}.zst"
-        stored_at = max((c.stored_at + c.stored for c in kept.chunks if c.generation == generation), default=0)
-        for first, piece in enumerate(data):
-            frame = compressor.compress(piece)
-            with translated_os_errors(target), target.open("r+b" if target.exists() else "w+b") as out:
-                if first == 0:
-                    out.truncate(stored_at)
-                out.seek(stored_at)
-                out.write(frame)
-                out.flush()
-                os.fsync(out.fileno())
-            chunk = Chunk(generation, start, len(piece), stored_at, len(frame), hashlib.sha256(piece).hexdigest())
-            events.append({"chunk": {name: getattr(chunk, name) for name in Chunk.__slots__}})
-            start += len(piece)
-            stored_at += len(frame)
-        return events
 
-
-def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:
+def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
     while size > 0 and (piece := file.read(min(CHUNK, size))):
         yield piece
         size -= len(piece)
+
+
+def _store(target: Path, kept: Kept, generation: int, data: Iterator[bytes], start: int) -> list[dict[str, Any]]:
+    """Append new bytes as frames, not yet synced; return their events."""
+    events: list[dict[str, Any]] = []
+    compressor = zstandard.ZstdCompressor(level=3, write_content_size=True)
+    stored_at = max((c.stored_at + c.stored for c in kept.chunks if c.generation == generation), default=0)
+    for piece in data:
+        frame = compressor.compress(piece)
+        with translated_os_errors(target), target.open("r+b" if target.exists() else "w+b") as out:
+            out.truncate(stored_at)  # what a crash left behind the last frame
+            out.seek(stored_at)
+            out.write(frame)
+        chunk = Chunk(generation, start, len(piece), stored_at, len(frame), hashlib.sha256(piece).hexdigest())
+        events.append({"chunk": {name: getattr(chunk, name) for name in Chunk.__slots__}})
+        start += len(piece)
+        stored_at += len(frame)
+    return events
 
 
 def source_id(cli: str, path: Path) -> str:
@@ -219,18 +239,20 @@ def _decoded(frame: bytes, chunk: Chunk, path: str) -> bytes:
     return data
 
 
-def _append(log: Path, events: list[dict[str, Any]]) -> None:
-    torn = log.exists() and log.stat().st_size > 0 and _last_byte(log) != b"\n"
-    with log.open("ab") as out:
-        out.write(b"\n" * torn + b"".join(orjson.dumps(event) + b"\n" for event in events))
-        out.flush()
-        os.fsync(out.fileno())
-
-
-def _last_byte(path: Path) -> bytes:
-    with path.open("rb") as file:
+def _is_torn(log: Path) -> bool:
+    """Tell whether a crash left the last line of a log without its end."""
+    if not log.exists() or log.stat().st_size == 0:
+        return False
+    with log.open("rb") as file:
         file.seek(-1, os.SEEK_END)
-        return file.read(1)
+        return file.read(1) != b"\n"
+
+
+def _sync(path: Path) -> None:
+    """Put a file on disk; one that was never written has nothing to lose."""
+    if path.exists():
+        with translated_os_errors(path), path.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 def _now() -> str:

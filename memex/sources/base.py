@@ -98,26 +98,28 @@ def json_lines(data: bytes, census: Census) -> Iterator[tuple[int, dict[str, Any
     that cannot be read is counted, never raised. A last line without a newline is whole when it is a whole
     object: no object is the beginning of another.
     """
-    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
-    while start < len(data):
-        stop = data.find(b"\n", start)
-        line = data[start : stop if stop >= 0 else None].strip(b" \t\r\x00")
-        if line:
-            values = _values(line)
-            records = [value for value in values if isinstance(value, dict)]
-            if stop < 0 and not records:
-                census.torn_bytes = len(data) - start
-                return
-            census.lines += 1
-            if not records:
-                reason = "longer than 64 MiB" if len(line) > MAX_LINE else "not a JSON object"
-                census.bad.append(BadLine(start, reason))
-            for record in records:
-                yield start, record
-        start = stop + 1 if stop >= 0 else len(data)
+    start = 0
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        offset, start = start, start + len(line) + 1
+        if offset == 0 and line.startswith(b"\xef\xbb\xbf"):
+            line = line[3:]
+        values = _values(line)
+        if values is None:
+            continue
+        records = [value for value in values if isinstance(value, dict)]
+        if number == len(lines) and not records:
+            census.torn_bytes = len(data) - offset
+            return
+        census.lines += 1
+        if not records:
+            census.bad.append(BadLine(offset, "longer than 64 MiB" if len(line) > MAX_LINE else "not a JSON object"))
+        for record in records:
+            yield offset, record
 
 
-def _values(line: bytes) -> list[Any]:
+def _values(line: bytes) -> list[Any] | None:
+    """Decode the values on a line; None when it is blank, none when it cannot be read."""
     import orjson
 
     if len(line) > MAX_LINE:
@@ -125,7 +127,8 @@ def _values(line: bytes) -> list[Any]:
     try:
         return [orjson.loads(line)]
     except orjson.JSONDecodeError:
-        return _lenient(line)
+        bare = line.strip(b" \t\r\x00")
+        return _lenient(bare) if bare else None
 
 
 def _lenient(line: bytes) -> list[Any]:

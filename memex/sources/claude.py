@@ -473,7 +473,8 @@ def _delivered(records: list[tuple[int, dict[str, Any]]]) -> Counter[str]:
         kind = record.get("type")
         if kind == "user":
             message = record.get("message")
-            texts[one_line(flatten(message.get("content") if isinstance(message, dict) else ""))] += 1
+            content = message.get("content") if isinstance(message, dict) else ""
+            texts[one_line(flatten(content, with_results=False))] += 1
         elif kind == "attachment" and isinstance(record.get("attachment"), dict):
             texts[one_line(flatten(record["attachment"].get("prompt")))] += 1
     return texts

@@ -20,7 +20,7 @@ from memex.sources.project import project_of
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import to_arrow
 
-BATCH_BYTES = 24 * 1024 * 1024
+BATCH_BYTES = 32 * 1024 * 1024
 BATCH_SESSIONS = 200
 
 
@@ -151,22 +151,26 @@ class Ingest:
 
     def _keep(self, sessions: frozenset[str], kept: dict[str, Kept]) -> tuple[int, list[str]]:
         """Archive what is new of some sessions; return the bytes read and the files that could not be."""
-        bytes_read = 0
+        changed = []
         unreadable = []
         for file in self.discover():
-            if file.session_id not in sessions:
-                continue
-            old = kept.get(source_id(file.cli, file.path))
             try:
-                if self.archive.is_current(old, file.path):
-                    continue
-                new = self.archive.take(file.cli, file.path, file.session_id, file.role)
-            except UnreadableSource as error:
-                unreadable.append(str(error))
+                if file.session_id in sessions and not self.archive.is_current(self._kept(kept, file), file.path):
+                    changed.append(file)
+            except OSError as error:
+                unreadable.append(f"{file.path}: {error.strerror}")
+        bytes_read = 0
+        for new in self.archive.take(changed):
+            if isinstance(new, UnreadableSource):
+                unreadable.append(str(new))
                 continue
+            old = kept.get(new.id)
             bytes_read += new.size - (old.size if old and old.generation == new.generation else 0)
             kept[new.id] = new
         return bytes_read, unreadable
+
+    def _kept(self, kept: Mapping[str, Kept], file: Found) -> Kept | None:
+        return kept.get(source_id(file.cli, file.path))
 
     def _parse(self, key: tuple[str, str], sources: list[Kept]) -> Parsed:
         cli, session_id = key
