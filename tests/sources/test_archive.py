@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memex.errors import HomeError, StoreError
 from memex.sources.archive import CHUNK, Archive, UnreadableSource
+from memex.sources.base import Found
 
 TORN_EVENT = b'{"chunk":{"generation":1,"at":0,"si'
 
@@ -30,7 +31,10 @@ def source(tmp_path):
 def take(archive, path, data=None):
     if data is not None:
         path.write_bytes(data)
-    return archive.take("claude", path, "claude:session", "log")
+    [kept] = archive.take([Found("claude", path, "claude:session")])
+    if isinstance(kept, UnreadableSource):
+        raise kept
+    return kept
 
 
 def log_of(archive):

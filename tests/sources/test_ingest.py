@@ -13,6 +13,7 @@ from memex.settings import Settings
 from memex.setup import open_memex
 from memex.sources.base import Found
 from memex.sources.claude import ClaudeAdapter
+from memex.sources.ingest import BATCH_BYTES
 from memex.store.schemas import TABLES
 from tests.conftest import LONG_AGO
 from tests.logs import ClaudeLog, talk
@@ -306,7 +307,7 @@ def test_many_logs_go_in_batches(memex, log):
 def test_large_log_is_a_batch_of_its_own(memex, log):
     for number in range(3):
         sibling(log, number).prompt("hello").write()
-    os.truncate(sibling(log, 1).path, 25 * 1024 * 1024)
+    os.truncate(sibling(log, 1).path, BATCH_BYTES + 1)
     assert [len(batch) for batch in memex.ingest.plan().batches] == [1, 1, 1]
 
 
