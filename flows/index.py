@@ -4,7 +4,7 @@ from prefect import flow
 from pydantic import BaseModel
 
 from flows.report import publish
-from tasks.index import count_missing_vectors, embed_summaries, index_raw, index_summaries, optimize_lake
+from tasks.index import calibrate, count_missing_vectors, embed_summaries, index_raw, index_summaries, optimize_lake
 
 VECTOR_TASKS = 40
 """At most so many tasks embed, however much there is to do."""
@@ -30,6 +30,8 @@ def index(whole: bool = False, optimize: bool = False) -> IndexReport:
     missing = count_missing_vectors()
     limit = max(256, -(-missing // VECTOR_TASKS))
     vectors = sum(embed_summaries(limit, done, missing).embedded for done in range(0, missing, limit))
+    if vectors:
+        calibrate()
     if optimize:
         optimize_lake()
     report = IndexReport(raw=raw, summaries=summaries, vectors=vectors)

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from flows.compact import Minutes, compact
 from flows.index import IndexReport, index
 from flows.ingest import ingest
+from flows.report import publish
 from memex.compact.run import CompactReport
 from memex.sources.ingest import IngestReport
 
@@ -45,4 +46,6 @@ def nightly(delay_minutes: Minutes | None = None, optimize: bool = True) -> Nigh
     read = timed("ingest", ingest.fn)
     written = timed("compact", lambda: compact.fn(delay_minutes=delay_minutes))
     indexed = timed("index", lambda: index.fn(optimize=optimize))
-    return NightlyReport(ingest=read, compact=written, index=indexed, seconds=seconds)
+    report = NightlyReport(ingest=read, compact=written, index=indexed, seconds=seconds)
+    publish("nightly", report)
+    return report

@@ -213,7 +213,10 @@ class SessionSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One search result. `legs` names the rankings that found it; `rank` 1 is best."""
+    """One search result. `legs` names the rankings that found it.
+
+    `similarity` is calibrated, and there when the vectors found it and the store is large enough to calibrate.
+    """
 
     session_id: str
     message_id: str
@@ -225,3 +228,4 @@ class Hit:
     ts: datetime | None
     role: str = ""
     legs: tuple[str, ...] = ()
+    similarity: float | None = None

@@ -1,5 +1,6 @@
 """The composition root: the only place that knows which parts are real."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from memex.sources.archive import Archive
     from memex.sources.ingest import Ingest
     from memex.store.lake import Lake
+
+
+log = logging.getLogger("memex")
 
 
 @dataclass
@@ -87,6 +91,8 @@ class Memex:
         """Raw text into summaries at the given levels; None takes those that are on."""
         from memex.compact.run import Compact
 
+        if self.settings.compact.l3_session_summary and self.settings.compact.l2_talk_summary is False:
+            log.warning("L3 needs L2: talk summaries are switched on")
         wanted = tuple(levels) if levels else self.settings.compact.levels
         return Compact(self.lake, self.writer, self.settings.compact, wanted)
 
@@ -125,6 +131,11 @@ class Memex:
         return EMBEDDERS[name](self.settings.embed.max_chars)
 
     @property
+    def calibrations(self) -> Path:
+        """The folder of the maps from cosine to similarity."""
+        return self.home / "index" / "calibration"
+
+    @property
     def embedded_levels(self) -> tuple[str, ...]:
         """The levels that get vectors."""
         from memex.search.vectors import SUMMARIES
@@ -153,6 +164,7 @@ class Memex:
             lambda: self.embedder,
             self.settings.search.rrf_k,
             self.settings.embed.embed_raw,
+            self.calibrations,
         )
 
 

@@ -2,6 +2,7 @@
 
 from prefect import task
 
+from memex.search.calibration import refresh_calibrations
 from memex.search.refresh import refresh_raw, refresh_summaries
 from memex.search.vectors import EmbedReport, fill_vectors, missing_vectors
 from memex.setup import open_memex
@@ -49,6 +50,13 @@ def embed_summaries(limit: int, done: int, total: int) -> EmbedReport:
         before = now
 
     return fill_vectors(memex.lake, memex.embedder, limit, tell, memex.embedded_levels)
+
+
+@task(**POLICY)
+def calibrate() -> int:
+    """Fit the maps from cosine to similarity when the store has doubled; return how many."""
+    memex = open_memex()
+    return refresh_calibrations(memex.lake, memex.embedder, memex.calibrations) if memex.embedder else 0
 
 
 @task(**POLICY)

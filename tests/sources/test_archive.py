@@ -72,7 +72,7 @@ def test_growth_adds_to_the_same_generation(archive, source):
 def test_rewrite_starts_a_generation_and_keeps_the_old_one(archive, source, data):
     take(archive, source)
     kept = take(archive, source, data)
-    assert (kept.generation, kept.size) == (2, len(data))
+    assert (kept.generation, kept.size, kept.chunks[-1].stored_at) == (2, len(data), 0)
     assert archive.read(kept) == data
     assert archive.read(kept, 1) == b"one\n"
 
@@ -140,6 +140,25 @@ def test_sources_list_what_was_kept(archive, source, tmp_path):
     assert sorted(archive.sources(), key=lambda k: k.id) == sorted(kept, key=lambda k: k.id)
     assert archive.find("claude", other) == kept[1]
     assert archive.find("codex", other) is None
+
+
+def test_same_file_of_two_clis_is_two_sources(archive, source):
+    one = take(archive, source)
+    [other] = archive.take([Found("codex", source, "codex:session")])
+    assert one.id != other.id
+    assert {kept.cli for kept in archive.sources()} == {"claude", "codex"}
+
+
+def test_unreadable_file_stops_no_other(archive, tmp_path):
+    paths = [tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl")]
+    for path in (paths[0], paths[2]):
+        path.write_bytes(path.name.encode())
+    taken = list(archive.take([Found("claude", path, f"claude:{path.stem}") for path in paths]))
+    [problem] = (one for one in taken if isinstance(one, UnreadableSource))
+    assert "b.jsonl" in str(problem)
+    kept = [one for one in taken if one is not problem]
+    assert [archive.read(one) for one in kept] == [b"a.jsonl", b"c.jsonl"]
+    assert [one.session_id for one in kept] == ["claude:a", "claude:c"]
 
 
 def test_stored_bytes_are_those_on_disk(archive, source):

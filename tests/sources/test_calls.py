@@ -111,6 +111,12 @@ def test_operation_follows_the_tool(log):
     assert [call.operation for call in parse(log).calls] == operations
 
 
+def test_files_are_those_that_the_arguments_name(log):
+    log.prompt("go").call("Read", {"file_path": "/a.py", "path": "/src", "pattern": "/x"})
+    log.call("NotebookEdit", {"notebook_path": "/n.ipynb", "file_path": 7, "path": ["/b"]})
+    assert [call.files for call in parse(log).calls] == [("/a.py", "/src"), ("/n.ipynb",)]
+
+
 @pytest.mark.parametrize("call_input", [None, "text", ["a"], 7])
 def test_input_that_is_no_object_is_kept(log, call_input):
     log.prompt("go").reply({**tool("t1"), "input": call_input}, stop="tool_use")
@@ -162,6 +168,19 @@ def test_subagent_beside_its_session_names_its_parent():
     log.path = FOLDER / "agent-7be41c02.jsonl"
     session = parse(log).session
     assert (session.kind, session.parent_id) == ("subagent", f"claude:{SESSION}")
+
+
+def test_subagent_without_a_session_id_is_placed_by_its_folder():
+    log = agent_log()
+    for record in log.records:
+        del record["sessionId"]
+    assert parse(log).session.parent_id == f"claude:{SESSION}"
+
+
+def test_no_session_is_its_own_parent():
+    log = new_log(FOLDER / "agent-7be41c02.jsonl")
+    log.prompt("Look.", isSidechain=True, agentId="7be41c02")
+    assert parse(log).session.parent_id == ""
 
 
 def test_subagent_of_a_workflow_names_its_parent():

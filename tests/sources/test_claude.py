@@ -138,6 +138,12 @@ def test_talk_covers_all_that_answers_its_prompt(log):
     assert first.id == f"claude:{SESSION}#1"
 
 
+def test_image_alone_is_a_talk(log):
+    parsed = parse(log.prompt([{"type": "image", "source": {}}]).reply("A cat."))
+    assert prompts(parsed) == ["[image]"]
+    assert [m.images for m in parsed.messages] == [1, 0]
+
+
 def test_unanswered_prompt_is_a_talk_without_an_answer(log):
     [first] = parse(log.prompt("anyone?")).talks
     assert (first.answered, first.messages, first.tool_calls) == (False, 1, 0)

@@ -159,6 +159,16 @@ def test_vanished_lines_leave_the_talks(memex, log):
     assert [s["talks"] for s in rows(memex, "sessions")] == [1]
 
 
+def test_rewrite_of_the_same_size_is_read(memex, log):
+    data = talk(log, "fix the login").write().read_bytes()
+    ingest(memex)
+    log.path.write_bytes(data.replace(b"fix the login", b"fix the logon"))
+    os.utime(log.path, (1, 1))
+    ingest(memex)
+    assert [t["prompt"] for t in rows(memex, "talks")] == ["fix the logon"]
+    assert memex.ingest.plan().empty
+
+
 def test_restored_lines_are_live_again(memex, log):
     original = rewrite(memex, log)
     log.path.write_bytes(original)
@@ -268,6 +278,7 @@ def test_source_that_is_switched_off_is_not_read(memex, log):
     talk(log, "fix the login").write()
     assert replace(memex.ingest, roots={}).plan().empty
     ingest(memex)
+    log.path.unlink()
     assert replace(memex.ingest, roots={}).plan().empty
 
 
@@ -283,6 +294,20 @@ def test_side_files_belong_to_their_session(memex, log):
     assert [c["output"] for c in rows(memex, "tool_calls")] == [whole]
     assert {row["session_id"] for row in rows(memex, "sources")} == {f"claude:{log.session}"}
     assert memex.ingest.plan().empty
+
+
+def test_unchanged_file_of_a_changed_session_is_left_alone(memex, log):
+    side = log.path.with_suffix("") / "tool-results" / "b1.txt"
+    side.parent.mkdir(parents=True)
+    side.write_text("whole")
+    talk(log, "fix the login").write()
+    ingest(memex)
+    [kept] = (source for source in memex.archive.sources() if source.role == "side")
+    [events] = (memex.home / "archive").rglob(f"{kept.id}/log.jsonl")
+    before = events.read_bytes()
+    talk(log, "and the docs").write()
+    assert ingest(memex).sessions == 1
+    assert events.read_bytes() == before
 
 
 def test_subagent_is_read_beside_its_parent(memex, log):

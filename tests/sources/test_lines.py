@@ -120,8 +120,10 @@ def test_offsets_are_byte_offsets():
 def test_ids_of_messages_are_unique(log):
     log.prompt("one", uuid=...).prompt("two", uuid=...).reply({"type": "thinking", "thinking": "hm"}, "three")
     answer(log, "toolu_gone", "42 passed", uuid=...)
+    orphan = {"type": "tool_result", "tool_use_id": "toolu_lost", "content": "1 failed"}
+    log.add("user", message={"content": [orphan, {"type": "text", "text": "[Request interrupted by user]"}]})
     ids = [m.id for m in parse(log).messages]
-    assert len(ids) == len(set(ids)) == 5
+    assert len(ids) == len(set(ids)) == 7
 
 
 def test_several_logs_make_one_session():

@@ -48,6 +48,27 @@ def test_queue_is_delivered_in_order(log):
     assert prompts(parse(log)) == ["fix it", "one", "two"]
 
 
+def test_oldest_prompt_is_delivered_first(log):
+    for text in ("one", "two"):
+        queue(log, "enqueue", text)
+    queue(log, "remove")
+    assert prompts(parse(log)) == ["one"]
+
+
+def test_dequeued_prompt_leaves_the_queue(log):
+    for text in ("one", "two"):
+        queue(log, "enqueue", text)
+    queue(queue(log, "dequeue").prompt("one").reply("Going."), "remove")
+    assert prompts(parse(log)) == ["one", "two"]
+
+
+def test_user_record_stands_for_one_queued_prompt_only(log):
+    for _ in range(2):
+        queue(log, "enqueue", "go on")
+    queue(queue(log, "dequeue").prompt("go on").reply("Going."), "remove")
+    assert prompts(parse(log)) == ["go on", "go on"]
+
+
 def test_same_text_queued_twice_counts_twice(log):
     log.prompt("fix it")
     for _ in range(2):
@@ -74,6 +95,7 @@ def test_queue_and_attachment_of_one_prompt_count_once(log):
         {"type": "queued_command", "prompt": "done", "origin": {"kind": "hook"}},
         {"type": "queued_command", "prompt": "done", "isMeta": True},
         {"type": "todo", "content": "done"},
+        {"type": "hook_success", "prompt": "done"},
         {"type": "queued_command"},
         None,
     ],
