@@ -81,12 +81,13 @@ class Archive:
     def sources(self) -> Iterator[Kept]:
         """Yield every source that was ever kept."""
         for log in sorted(self.root.glob("*/??/*/log.jsonl")):
-            yield self._load(log)
+            if kept := self._load(log):
+                yield kept
 
     def find(self, cli: str, path: Path) -> Kept | None:
         """Look one source up."""
         log = self._folder(cli, source_id(cli, path)) / "log.jsonl"
-        return self._load(log) if log.exists() else None
+        return self._load(log)
 
     def is_current(self, kept: Kept | None, path: Path) -> bool:
         """Tell whether the file has the size and time at which it was last read."""
@@ -117,7 +118,8 @@ class Archive:
                 out.write(b"\n" * _is_torn(one.log) + b"".join(orjson.dumps(event) + b"\n" for event in one.events))
         for one in taken:
             _sync(one.log)
-            yield self._load(one.log)
+            if kept := self._load(one.log):
+                yield kept
 
     def _read(self, found: Found) -> "_Taken":
         """Write the frames of what is new in one file; their events are for the caller to write."""
@@ -126,7 +128,7 @@ class Archive:
             folder = self._folder(found.cli, source_id(found.cli, found.path))
             log = folder / "log.jsonl"
             events: list[dict[str, Any]] = []
-            kept = self._load(log) if log.exists() else None
+            kept = self._load(log)
             if kept is None:
                 with translated_os_errors(folder):
                     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -171,10 +173,11 @@ class Archive:
     def _folder(self, cli: str, identity: str) -> Path:
         return self.root / cli / identity[:2] / identity
 
-    def _load(self, log: Path) -> Kept:
+    def _load(self, log: Path) -> Kept | None:
+        """Replay a log; None when a crash left it without its first event, and so without any."""
         fields: dict[str, Any] = {}
         chunks: list[Chunk] = []
-        for line in log.read_bytes().splitlines():
+        for line in log.read_bytes().splitlines() if log.exists() else ():
             try:
                 event = orjson.loads(line)
             except orjson.JSONDecodeError:
@@ -187,6 +190,8 @@ class Archive:
                 fields |= {"stat": (event["read"]["size"], event["read"]["mtime_ns"]), "gone": False}
             elif "gone" in event:
                 fields["gone"] = True
+        if "cli" not in fields:
+            return None
         generation = max((c.generation for c in chunks), default=0)
         return Kept(id=log.parent.name, generation=generation, chunks=tuple(chunks), **fields)
 

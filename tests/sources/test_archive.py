@@ -303,3 +303,13 @@ def test_every_generation_reads_back(steps):
             assert archive.read(kept) == content
             assert [archive.read(kept, n) for n in range(1, len(generations) + 1)] == generations
             assert kept.size == len(content)
+
+
+@pytest.mark.parametrize("left", [b"", b'{"source":{"cli":"cla'])
+def test_log_without_its_first_event_never_began(archive, source, left):
+    take(archive, source)
+    log_of(archive).write_bytes(left)
+    assert list(archive.sources()) == []
+    assert archive.find("claude", source) is None
+    kept = take(archive, source)
+    assert archive.read(kept) == b"one\n"

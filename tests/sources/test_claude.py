@@ -164,6 +164,16 @@ def test_content_of_a_talk_does_not_tell_where_it_stands():
     assert again.digest != alone.digest
 
 
+def test_records_name_their_file(log):
+    parsed = parse(talk(log, "fix it"))
+    assert {record.source_id for record in (*parsed.messages, *parsed.calls)} == {"log0"}
+
+
+def test_blank_text_is_no_message(log):
+    log.prompt("fix it").add("system", content=" \n").add("user", isMeta=True, message={"content": "\t"})
+    assert texts(parse(log), "prompt", "system", "notice") == ["fix it"]
+
+
 def test_session_sums_up_its_records(log):
     session = parse(talk(talk(log, "one"), "two")).session
     assert (session.talks, session.messages, session.tool_calls) == (2, 6, 2)
@@ -239,7 +249,8 @@ def test_backward_times_keep_the_order(log):
     assert texts(parsed, "prompt", "reply") == ["one", "two", "three"]
     assert parsed.session.started_at == datetime(2026, 8, 30, tzinfo=UTC)
     assert parsed.session.ended_at == later(minutes=1)
-    assert [talk.prompt_number for talk in parsed.talks] == [1, 2]
+    first, second = parsed.talks
+    assert (first.started_at, second.started_at) == (later(minutes=1), datetime(2026, 8, 30, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(

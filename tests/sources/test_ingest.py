@@ -296,6 +296,17 @@ def test_side_files_belong_to_their_session(memex, log):
     assert memex.ingest.plan().empty
 
 
+def test_unchanged_session_is_left_alone(memex, log):
+    other = sibling(log, 1)
+    for one in (log, other):
+        talk(one, "fix the login").write()
+    assert ingest(memex).sessions == 2
+    talk(other, "and the docs").write()
+    plan = memex.ingest.plan()
+    assert (plan.batches, plan.unchanged) == (((f"claude:{other.session}",),), 1)
+    assert memex.ingest.run(plan).sessions == 1
+
+
 def test_unchanged_file_of_a_changed_session_is_left_alone(memex, log):
     side = log.path.with_suffix("") / "tool-results" / "b1.txt"
     side.parent.mkdir(parents=True)
