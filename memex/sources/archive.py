@@ -1,7 +1,7 @@
 """The archive: the verbatim bytes of every source file, append-only, in zstd frames.
 
-    archive/<cli>/<2 hex>/<source id>/log.jsonl      what was read when, one line an event
-                                      0001.zst       the frames of generation 1, one per `chunk` event
+    archive/<cli>/<2 hex>/<source id>.jsonl        what was read when, one line an event
+                          <source id>.0001.zst     the frames of generation 1, one per `chunk` event
 
 A source that only grew gets its new bytes as another frame of the same generation. One that was rewritten,
 truncated or rotated starts a new generation; the old one stays. A frame counts once its event is on disk,
@@ -11,6 +11,7 @@ so a crash between the two leaves bytes that the next append overwrites.
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from memex.sources.base import Found
 from memex.text import digest
 
 CHUNK = 8 * 1024 * 1024
+SYNC_THREADS = 16
 
 
 class UnreadableSource(Exception):
@@ -80,13 +82,13 @@ class Archive:
 
     def sources(self) -> Iterator[Kept]:
         """Yield every source that was ever kept."""
-        for log in sorted(self.root.glob("*/??/*/log.jsonl")):
+        for log in sorted(self.root.glob("*/??/*.jsonl")):
             if kept := self._load(log):
                 yield kept
 
     def find(self, cli: str, path: Path) -> Kept | None:
         """Look one source up."""
-        log = self._folder(cli, source_id(cli, path)) / "log.jsonl"
+        log = self._log(cli, source_id(cli, path))
         return self._load(log)
 
     def is_current(self, kept: Kept | None, path: Path) -> bool:
@@ -99,8 +101,7 @@ class Archive:
     def take(self, files: Iterable[Found]) -> Iterator[Kept | UnreadableSource]:
         """Read what is new in files and keep it; yield each source as kept now, or why it could not be read.
 
-        Frames are on disk before the events that tell of them, and all files are synced together: a file
-        system commits many at about the price of one.
+        Frames are on disk before the events that tell of them.
 
         Raises:
             DiskFull, HomeError: the archive cannot be written; what was kept before stays valid.
@@ -111,13 +112,12 @@ class Archive:
                 taken.append(self._read(file))
             except OSError as error:
                 yield UnreadableSource(f"{file.path}: {error.strerror or error}")
-        for one in taken:
-            _sync(one.frames)
+        _sync(one.frames for one in taken)
         for one in taken:
             with translated_os_errors(one.log), one.log.open("ab") as out:
                 out.write(b"\n" * _is_torn(one.log) + b"".join(orjson.dumps(event) + b"\n" for event in one.events))
+        _sync(one.log for one in taken)
         for one in taken:
-            _sync(one.log)
             if kept := self._load(one.log):
                 yield kept
 
@@ -125,27 +125,26 @@ class Archive:
         """Write the frames of what is new in one file; their events are for the caller to write."""
         with found.path.open("rb") as file:
             stat = os.fstat(file.fileno())
-            folder = self._folder(found.cli, source_id(found.cli, found.path))
-            log = folder / "log.jsonl"
+            log = self._log(found.cli, source_id(found.cli, found.path))
             events: list[dict[str, Any]] = []
             kept = self._load(log)
             if kept is None:
-                with translated_os_errors(folder):
-                    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                kept = Kept(log.parent.name, found.cli, str(found.path), found.session_id, found.role)
+                with translated_os_errors(log):
+                    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                kept = Kept(log.stem, found.cli, str(found.path), found.session_id, found.role)
                 events.append({"source": {n: getattr(kept, n) for n in ("cli", "path", "session_id", "role")}})
             holds = _prefix_holds(file, kept, stat.st_size)
             generation = max(kept.generation, 1) if holds else kept.generation + 1
             start = kept.size if holds else 0
             file.seek(start)
-            frames = folder / f"{generation:04}.zst"
+            frames = _frames(log, generation)
             events += _store(frames, kept, generation, _pieces(file, stat.st_size - start), start)
             events.append({"read": {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "at": _now()}})
             return _Taken(log, frames, events)
 
     def mark_gone(self, kept: Kept) -> None:
         """Record that the file is no longer where it was; its bytes stay."""
-        log = self._folder(kept.cli, kept.id) / "log.jsonl"
+        log = self._log(kept.cli, kept.id)
         with translated_os_errors(log), log.open("ab") as out:
             out.write(b"\n" * _is_torn(log) + orjson.dumps({"gone": {"at": _now()}}) + b"\n")
 
@@ -160,7 +159,7 @@ class Archive:
         if not chunks:
             return b""
         parts = []
-        with (self._folder(kept.cli, kept.id) / f"{wanted:04}.zst").open("rb") as file:
+        with _frames(self._log(kept.cli, kept.id), wanted).open("rb") as file:
             for chunk in chunks:
                 file.seek(chunk.stored_at)
                 parts.append(_decoded(file.read(chunk.stored), chunk, kept.path))
@@ -170,8 +169,8 @@ class Archive:
         """Bytes on disk."""
         return sum(entry.stat().st_size for entry in self.root.rglob("*") if entry.is_file())
 
-    def _folder(self, cli: str, identity: str) -> Path:
-        return self.root / cli / identity[:2] / identity
+    def _log(self, cli: str, identity: str) -> Path:
+        return self.root / cli / identity[:2] / f"{identity}.jsonl"
 
     def _load(self, log: Path) -> Kept | None:
         """Replay a log; None when a crash left it without its first event, and so without any."""
@@ -193,7 +192,7 @@ class Archive:
         if "cli" not in fields:
             return None
         generation = max((c.generation for c in chunks), default=0)
-        return Kept(id=log.parent.name, generation=generation, chunks=tuple(chunks), **fields)
+        return Kept(id=log.stem, generation=generation, chunks=tuple(chunks), **fields)
 
 
 def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
@@ -218,6 +217,10 @@ def _store(target: Path, kept: Kept, generation: int, data: Iterator[bytes], sta
         start += len(piece)
         stored_at += len(frame)
     return events
+
+
+def _frames(log: Path, generation: int) -> Path:
+    return log.with_name(f"{log.stem}.{generation:04}.zst")
 
 
 def source_id(cli: str, path: Path) -> str:
@@ -253,9 +256,14 @@ def _is_torn(log: Path) -> bool:
         return file.read(1) != b"\n"
 
 
-def _sync(path: Path) -> None:
-    """Put a file on disk; one that was never written has nothing to lose."""
-    if path.exists():
+def _sync(paths: Iterable[Path]) -> None:
+    """Put files on disk, side by side: a file system commits many at about the price of one."""
+    with ThreadPoolExecutor(SYNC_THREADS) as pool:
+        list(pool.map(_sync_one, paths))
+
+
+def _sync_one(path: Path) -> None:
+    if path.exists():  # nothing new, nothing to lose
         with translated_os_errors(path), path.open("rb") as file:
             os.fsync(file.fileno())
 

@@ -70,6 +70,10 @@ def test_equal_vectors_are_wholly_similar(sample):
     assert Calibration.fit(sample)(1.0) == pytest.approx(1)
 
 
+def test_cosine_beyond_one_is_one():
+    assert Calibration.fit([0.2, 0.5])(1.001) == Calibration.identity()(1.001) == 1
+
+
 @pytest.mark.parametrize("sample", [[0.5], [0.5] * 10, [0.5, 1.0, 1.0], [1.0] * 5, [1.0000001] * 5])
 def test_points_that_coincide_are_dropped(sample):
     points = Calibration.fit(sample).points

@@ -38,12 +38,12 @@ def take(archive, path, data=None):
 
 
 def log_of(archive):
-    [log] = archive.root.rglob("log.jsonl")
+    [log] = archive.root.rglob("*.jsonl")
     return log
 
 
 def frames_of(archive, generation=1):
-    return log_of(archive).with_name(f"{generation:04}.zst")
+    return log_of(archive).with_suffix(f".{generation:04}.zst")
 
 
 def append(path, data):
@@ -274,9 +274,9 @@ STEP = st.one_of(
 
 def crash(archive, garbage):
     """Leave what a killed process leaves: a frame without its event, and half an event."""
-    for log in archive.root.rglob("log.jsonl"):
+    for log in archive.root.rglob("*.jsonl"):
         append(log, TORN_EVENT)
-        append(max(log.parent.glob("*.zst"), default=log.with_name("0001.zst")), garbage)
+        append(max(log.parent.glob(f"{log.stem}.*.zst"), default=log.with_suffix(".0001.zst")), garbage)
 
 
 def follow(generations, data):

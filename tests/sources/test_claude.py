@@ -9,6 +9,7 @@ from tests.conftest import LONG_AGO, later
 from tests.logs import talk
 from tests.sources.parsing import (
     SESSION,
+    answer,
     lines,
     new_log,
     parse,
@@ -73,6 +74,12 @@ def test_repeated_call_replaces_the_first(log):
     log.prompt("look").reply(tool("t1"), message="msg_1").reply(tool("t1", file_path="/a.py"), message="msg_1")
     [call] = parse(log).calls
     assert (call.input, call.files) == ('{"file_path":"/a.py"}', ("/a.py",))
+
+
+def test_repeated_call_keeps_its_result(log):
+    log.prompt("look").reply(tool("t1"), message="msg_1", stop="tool_use")
+    answer(log, "t1", "found").reply(tool("t1"), tool("t2"), message="msg_1", stop="tool_use")
+    assert [(call.output, call.answered) for call in parse(log).calls] == [("found", True), ("", False)]
 
 
 def test_usage_of_a_split_message_counts_once(log):

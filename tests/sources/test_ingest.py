@@ -314,7 +314,7 @@ def test_unchanged_file_of_a_changed_session_is_left_alone(memex, log):
     talk(log, "fix the login").write()
     ingest(memex)
     [kept] = (source for source in memex.archive.sources() if source.role == "side")
-    [events] = (memex.home / "archive").rglob(f"{kept.id}/log.jsonl")
+    [events] = (memex.home / "archive").rglob(f"{kept.id}.jsonl")
     before = events.read_bytes()
     talk(log, "and the docs").write()
     assert ingest(memex).sessions == 1

@@ -1,5 +1,7 @@
 """Lines of a log: whole, torn, padded, bad."""
 
+import json
+
 import pytest
 
 from memex.sources.base import MAX_LINE, Blob
@@ -70,10 +72,11 @@ def test_whole_last_object_needs_no_newline():
 def test_lone_surrogates_become_replacement_characters():
     data = b'{"type":"user","message":{"content":"caf\\ud83d"}}\n'
     data += rb'{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"Write",'
-    data += rb'"input":{"file_path":"/\udc00.txt"}}]}}' + b"\n"
+    data += rb'"input":{"file_path":"/\udc00.txt","\udc01":["\udc02"]}}]}}' + b"\n"
     parsed = parse(data)
     assert prompts(parsed) == ["caf\ufffd"]
-    assert (parsed.calls[0].files, parsed.calls[0].input) == (("/\ufffd.txt",), '{"file_path":"/\ufffd.txt"}')
+    assert parsed.calls[0].files == ("/\ufffd.txt",)
+    assert json.loads(parsed.calls[0].input) == {"file_path": "/\ufffd.txt", "\ufffd": ["\ufffd"]}
     assert census(parsed).bad == []
 
 
