@@ -43,6 +43,7 @@ def _memory(memex: "Memex") -> dict[str, int]:
     counts = {
         "sessions": lake.count("sessions"),
         "of which subagents": lake.count("sessions", "kind = 'subagent'"),
+        "of which without an answered talk": _silent_sessions(memex),
         "talks": lake.count("talks", "NOT superseded"),
         "of which without an answer": lake.count("talks", "NOT superseded AND NOT answered"),
         "messages": lake.count("messages"),
@@ -60,6 +61,12 @@ def _memory(memex: "Memex") -> dict[str, int]:
     return counts
 
 
+def _silent_sessions(memex: "Memex") -> int:
+    """Count the sessions in which nothing was answered, and so nothing is summarised."""
+    answered = memex.lake.scan("talks", ["session_id"], "answered AND NOT superseded")["session_id"]
+    return memex.lake.count("sessions") - len(answered.unique())
+
+
 def _sources(memex: "Memex") -> dict[str, int]:
     kept = list(memex.archive.sources())
     rows = memex.lake.frame("sources", ["lines", "torn_bytes"])
@@ -72,14 +79,23 @@ def _sources(memex: "Memex") -> dict[str, int]:
     }
 
 
-def _records(memex: "Memex") -> dict[str, int]:
-    """Count the records read by type: what was not made a message is here."""
+def _records(memex: "Memex") -> list[dict[str, Any]]:
+    """Count the records read by type, and tell what became of them."""
     import orjson
 
-    counts: Counter[str] = Counter()
-    for text in memex.lake.scan("sources", ["records"])["records"].to_pylist():
-        counts.update(orjson.loads(text))
-    return dict(counts.most_common())
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in memex.lake.scan("sources", ["cli", "records"]).to_pylist():
+        for kind, count in orjson.loads(row["records"]).items():
+            counts[row["cli"], kind] += count
+    return [
+        {
+            "cli": cli,
+            "record": kind,
+            "count": count,
+            "became": memex.ingest.adapters[cli].record_uses.get(kind, "in the archive only"),
+        }
+        for (cli, kind), count in counts.most_common()
+    ]
 
 
 def _pending(memex: "Memex") -> dict[str, int]:

@@ -11,7 +11,7 @@ from memex.store.lake import Lake
 from memex.text import CJK
 
 _LATIN = re.compile(r"(?=\b([A-Za-z][a-z]{4,} [A-Za-z][a-z]{3,})\b)")
-_WIDE = re.compile(rf"(?=([{CJK}]{{2}}))")
+_WIDE = re.compile(rf"[{CJK}]{{2,}}")
 _PARTICLE = re.compile(
     "[的了是我你们请吗呢吧在把和就也都给帮这那个一下为不没有已会要可以上中到用后前部共其它他她与及或被从对时间里面什么怎样于]|[はがをにでともへのたしてるいま은는이가를을에의도로]"
 )
@@ -57,16 +57,21 @@ _DULL = frozenset(
 def suggestions(lake: Lake, index: TextIndex) -> list[str]:
     """Return up to two queries, quoted for a shell, that find something: one in Latin script, one in CJK.
 
-    Each is the pair of words, or of characters, that most talk summaries share.
+    Each is the pair of words, or the short CJK word, that talk summaries hold most often.
     """
     rows = lake.frame("talk_summaries", ["user_request", "summary"], "served")
     texts = [f"{request}\n{summary}" for request, summary in rows.iter_rows()]
     latin = (
         pair.lower() for text in texts for pair in set(_LATIN.findall(text)) if not _DULL & set(pair.lower().split())
     )
-    wide = (pair for text in texts for pair in set(_WIDE.findall(text)) if not _PARTICLE.search(pair))
+    wide = (word for text in texts for word in _wide_words(text))
     found = (_first_found(candidates, index) for candidates in (latin, wide))
     return [shlex.quote(query) for query in found if query]
+
+
+def _wide_words(text: str) -> Iterable[str]:
+    """Cut runs of CJK characters at particles; what is left and short is likely a word."""
+    return (word for run in _WIDE.findall(text) for word in _PARTICLE.split(run) if 2 <= len(word) <= 4)
 
 
 def _first_found(candidates: Iterable[str], index: TextIndex) -> str:

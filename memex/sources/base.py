@@ -73,6 +73,8 @@ class Adapter(Protocol):
 
     cli: str
     parser_version: int
+    record_uses: Mapping[str, str]
+    """What becomes of each type of record; types that are not named stay in the archive and are counted."""
 
     def discover(self, root: Path) -> Iterator[Found]:
         """Find every file below the CLI's own folder."""

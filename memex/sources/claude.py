@@ -23,12 +23,27 @@ from memex.text import digest, one_line, unique
 MAX_SIDE = 16 * 1024 * 1024
 _PERSISTED = re.compile(r"<persisted-output>.*?Full output saved to:\s*(\S+)", re.DOTALL)
 
+RECORD_USES = {
+    "user": "prompts, tool results, notices",
+    "message": "prompts (an older version's name)",
+    "assistant": "replies, thinking, tool calls",
+    "attachment": "notices; queued prompts",
+    "queue-operation": "queued prompts that stand nowhere else",
+    "system": "notices",
+    "summary": "title",
+    "ai-title": "title",
+    "custom-title": "title",
+    "(repeated uuid)": "left out: the same record again",
+}
+"""What becomes of each type of record; every other type stays in the archive and is counted."""
+
 
 class ClaudeAdapter:
     """The adapter of Claude Code."""
 
     cli = "claude"
     parser_version = 1
+    record_uses = RECORD_USES
 
     def discover(self, root: Path) -> Iterator[Found]:
         """Find logs below `<root>/projects` and `<root>/transcripts`, each with its side files."""

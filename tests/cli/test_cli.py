@@ -43,7 +43,10 @@ def test_status_explains_the_numbers(filled):
         state["memory"]["talks"]
         == state["memory"]["talk summaries (L2)"] + state["memory"]["of which without an answer"]
     )
-    assert sum(state["records"].values()) == state["sources"]["lines read"]
+    assert sum(row["count"] for row in state["records"]) == state["sources"]["lines read"]
+    assert {row["became"] for row in state["records"] if row["record"] == "file-history-snapshot"} == {
+        "in the archive only"
+    }
     assert state["failures"] == [] and state["unreadable lines"] == []
 
 

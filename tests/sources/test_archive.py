@@ -286,7 +286,7 @@ def follow(generations, data):
     return [*generations, data]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(steps=st.lists(STEP, max_size=10))
 def test_every_generation_reads_back(steps):
     with tempfile.TemporaryDirectory() as folder:

@@ -432,7 +432,7 @@ def empty_log(folder):
     return log
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 @given(steps=st.lists(STEP, min_size=1, max_size=8), shares=st.lists(st.floats(0, 1), max_size=3))
 def test_reading_in_pieces_gives_the_rows_of_reading_at_once(tmp_path_factory, new_home, steps, shares):
     folder = tmp_path_factory.mktemp("claude")
