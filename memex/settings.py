@@ -56,6 +56,38 @@ class ProviderSettings(Section):
     """The model to ask."""
 
 
+class OllamaSettings(ProviderSettings):
+    """`[compact.ollama]`: models on this machine."""
+
+    endpoint: str = "http://localhost:11434"
+    """Base address of its API."""
+    model: str = "qwen3:8b"
+    """The model to ask."""
+
+
+class OpenAISettings(ProviderSettings):
+    """`[compact.openai]`: OpenAI, or any service that speaks its protocol."""
+
+    endpoint: str = "https://api.openai.com/v1"
+    """Base address of its API."""
+    model: str = "gpt-4o-mini"
+    """The model to ask."""
+
+
+class OpenRouterSettings(ProviderSettings):
+    """`[compact.openrouter]`: many models behind one key."""
+
+    model: str = "xiaomi/mimo-v2-flash:free"
+    """The model to ask."""
+
+
+class AnthropicSettings(ProviderSettings):
+    """`[compact.anthropic]`: Anthropic."""
+
+    model: str = "claude-3-haiku-20240307"
+    """The model to ask."""
+
+
 class CompactSettings(Section):
     """`[compact]`: which summaries are made, and by whom."""
 
@@ -74,10 +106,10 @@ class CompactSettings(Section):
     batch_sessions: int = Field(50, ge=1, le=500)
     """Sessions that one task compacts."""
     l1: L1Settings = L1Settings()
-    ollama: ProviderSettings = ProviderSettings(endpoint="http://localhost:11434", model="qwen3:8b")
-    openai: ProviderSettings = ProviderSettings(endpoint="https://api.openai.com/v1", model="gpt-4o-mini")
-    openrouter: ProviderSettings = ProviderSettings(model="xiaomi/mimo-v2-flash:free")
-    anthropic: ProviderSettings = ProviderSettings(model="claude-3-haiku-20240307")
+    ollama: OllamaSettings = OllamaSettings()
+    openai: OpenAISettings = OpenAISettings()
+    openrouter: OpenRouterSettings = OpenRouterSettings()
+    anthropic: AnthropicSettings = AnthropicSettings()
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -174,13 +206,12 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
     Raises:
         ConfigError: the file is not TOML, or holds an unknown key or a bad value; all faults at once.
     """
-    return _build(_merged(environ)[0])
+    return _build(environ)[0]
 
 
 def explain_settings(environ: Mapping[str, str] = os.environ) -> list[Setting]:
     """List every key with its value and origin, as `memex config` shows it."""
-    values, origins = _merged(environ)
-    settings = _build(values)
+    settings, origins = _build(environ)
     listed = []
     for key, field_help in _leaves(Settings):
         value: Any = settings
@@ -190,29 +221,35 @@ def explain_settings(environ: Mapping[str, str] = os.environ) -> list[Setting]:
     return listed
 
 
-def _merged(environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Origin]]:
+def _build(environ: Mapping[str, str]) -> tuple[Settings, dict[str, Origin]]:
     path = config_path(environ)
+    if environ.get("MEMEX_CONFIG") and not path.exists():
+        raise ConfigError(f"MEMEX_CONFIG names {path}, which does not exist", "create it, or unset the variable")
     table = _expanded(_read_toml(path), environ)
-    faults = list(_unknown_keys(table))
-    if faults:
-        raise ConfigError(f"{path}:\n  " + "\n  ".join(faults), "memex config lists every key")
-    origins: dict[str, Origin] = dict.fromkeys(_flat(table), "file")
-    for key, _help in _leaves(Settings):
+    faults = [f"{path}: {fault}" for fault in _unknown_keys(table)]
+    known = [key for key, _help in _leaves(Settings)]
+    origins: dict[str, Origin] = {key: "file" for key in _flat(table) if key in known}
+    values: dict[str, Any] = {}
+    for key in origins:
+        _put(values, key, _get(table, key))
+    for key in known:
         raw = environ.get(_variable(key)) or environ.get(ALIASES.get(key, ""))
         if raw:
-            _put(table, key, _parsed(raw))
+            _put(values, key, _parsed(raw))
             origins[key] = "environment"
-    return table, origins
-
-
-def _build(values: dict[str, Any]) -> Settings:
     try:
-        return Settings.model_validate(values)
+        settings = Settings.model_validate(values)
     except ValidationError as error:
-        faults = [f"{_name(e['loc'])} = {e['input']!r}: {e['msg']}" for e in error.errors()]
-        raise ConfigError(
-            "bad configuration:\n  " + "\n  ".join(faults), "memex config --keys explains each key"
-        ) from None
+        faults += [_fault(e["loc"], e["input"], e["msg"]) for e in error.errors()]
+    if faults:
+        raise ConfigError("bad configuration:\n  " + "\n  ".join(faults), "memex config --keys explains each key")
+    return settings, origins
+
+
+def _fault(loc: tuple[int | str, ...], value: Any, message: str) -> str:
+    name = _name(loc)
+    shown = "" if "api_key" in name else f" = {value!r}"
+    return f"{name}{shown}: {message}"
 
 
 def _name(loc: tuple[int | str, ...]) -> str:
@@ -303,6 +340,13 @@ def _parsed(raw: str) -> Any:
         except ValueError:
             return raw
     return raw
+
+
+def _get(table: Mapping[str, Any], key: str) -> Any:
+    value: Any = table
+    for part in key.split("."):
+        value = value[part]
+    return value
 
 
 def _put(table: dict[str, Any], key: str, value: Any) -> None:

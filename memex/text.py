@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 CJK = (
     "\u3040-\u30ff\u31f0-\u31ff"  # kana
+    "\u3100-\u312f\u31a0-\u31bf"  # bopomofo
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # ideographs
     "\uac00-\ud7af\u1100-\u11ff\u3130-\u318f"  # hangul
     "\U00020000-\U0003134f"  # ideographs beyond the basic plane
 )
 _UNIT = re.compile(rf"[{CJK}]|[^\W{CJK}]+")
 _CJK_CHAR = re.compile(rf"[{CJK}]")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[`*]*[A-Z0-9`*])|(?<=[。！？])|\n+")
+_SENTENCE_END = re.compile(r"([.!?][\"')\]]*)\s+(?=[\"'(\[`*]*[A-Z0-9`*])|([。！？][”’」』）\"']*)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile(r"\s+")
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
@@ -65,7 +66,8 @@ def storable(text: str) -> str:
 
 def sentences(text: str) -> list[str]:
     """Split prose into sentences at full stops of Latin and CJK scripts and at line ends."""
-    return [part.strip() for part in _SENTENCE_END.split(text) if part and part.strip()]
+    marked = _SENTENCE_END.sub(lambda end: end[0].rstrip() + "\n", text)
+    return [part.strip() for part in marked.splitlines() if part.strip()]
 
 
 def digest(*parts: str) -> str:

@@ -78,7 +78,7 @@ def environment(tmp_path, text, environ):
 
 
 def test_defaults_need_no_file(tmp_path):
-    settings = load_settings({"MEMEX_CONFIG": str(tmp_path / "none.toml")})
+    settings = load_settings({"XDG_CONFIG_HOME": str(tmp_path)})
     assert settings == Settings()
     assert settings.compact.provider == "extractive"
     assert settings.compact.l1.merge_threshold == 3
@@ -327,3 +327,25 @@ L1, L2, L3 = "observations", "talks", "sessions"
 def test_levels_that_are_on(provider, l1, l2, l3, levels):
     compact = settings_with(provider=provider, l1_observations=l1, l2_talk_summary=l2, l3_session_summary=l3).compact
     assert compact.levels == levels
+
+
+def test_part_of_a_provider_keeps_the_rest_of_its_defaults():
+    settings = load_settings({"MEMEX_CONFIG": "/dev/null", "MEMEX_COMPACT_OPENAI_API_KEY": "sk-1"})
+    assert settings.compact.openai.endpoint == "https://api.openai.com/v1"
+    assert settings.compact.openai.model == "gpt-4o-mini"
+    assert settings.compact.openai.api_key.get_secret_value() == "sk-1"
+
+
+def test_unknown_keys_and_bad_values_are_told_together(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text('[compact]\nnonsense = 1\nidle_minutes = "soon"\n[compact.openai]\napi_key = ["sk-secret"]\n')
+    with pytest.raises(ConfigError) as error:
+        load_settings({"MEMEX_CONFIG": str(path)})
+    assert "compact.nonsense" in str(error.value)
+    assert "compact.idle_minutes" in str(error.value)
+    assert "sk-secret" not in str(error.value)
+
+
+def test_file_that_is_named_must_exist(tmp_path):
+    with pytest.raises(ConfigError, match="does not exist"):
+        load_settings({"MEMEX_CONFIG": str(tmp_path / "none.toml")})

@@ -44,6 +44,8 @@ class Calibration:
     @classmethod
     def fit(cls, cosines: Sequence[float]) -> "Calibration":
         """Fit the map on the cosines of random pairs; points that coincide are dropped."""
+        if not cosines:
+            return cls.identity()
         ranked = sorted(cosines)
         points: list[tuple[float, float]] = []
         for share, similarity in QUANTILES:
@@ -57,6 +59,8 @@ def random_pairs(vectors: "np.ndarray", count: int, seed: int = 0) -> list[float
     """Draw the cosines of `count` random pairs of different rows of unit vectors."""
     import numpy as np
 
+    if len(vectors) < 2:
+        return []
     generator = np.random.default_rng(seed)
     left, right = generator.integers(0, len(vectors), (2, count))
     apart = left != right

@@ -57,7 +57,7 @@ def parse_when(text: str, now: datetime) -> datetime:
     Raises:
         ValueError: it is none of these.
     """
-    if text[-1:] in _UNITS and text[:-1].isdigit():
+    if text[-1:] in _UNITS and text[:-1].isdecimal():
         try:
             return now - int(text[:-1]) * _UNITS[text[-1]]
         except OverflowError as error:

@@ -1,7 +1,7 @@
 """Words for full text: the same function reads what is indexed and what is asked.
 
 A run of one script is a word. Identifiers count whole and in parts (`getUserName` is also `get`, `user`,
-`name`; `a/b_c.py` is also `a`, `b`, `c`, `py`). Chinese, Japanese and Korean have no spaces: they are
+`name`; `a/b_c.py` is also `b_c.py`, `b_c`, `a`, `b`, `c`, `py`). Chinese, Japanese and Korean have no spaces: they are
 indexed as overlapping pairs and as single characters, and asked for by pairs, so that every substring of
 one or more characters is found.
 """
@@ -18,6 +18,7 @@ MAX_TOKEN = 64
 
 _RUN = re.compile(rf"[{CJK}]+|[^\W{CJK}]+(?:[./:@\\-]+[^\W{CJK}]+)*")
 _ASCII_RUN = re.compile(r"\w+(?:[./:@\\-]+\w+)*", re.ASCII)
+_SEPARATOR = re.compile(r"[/\\:@-]+")
 _PART = re.compile(rf"[^\W_{CJK}]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\WA-Za-z_0-9]+|\d+")
 _CJK_CHAR = re.compile(rf"[{CJK}]")
@@ -65,8 +66,6 @@ def _expanded(run: str) -> tuple[str, ...]:
     whole = folded[:MAX_TOKEN]
     if folded.isalpha() and (run.islower() or run.isupper() or run.istitle()):
         return (whole,)
-    parts = {whole: None}
-    for part in _PART.findall(run):
-        for token in (part, *_CAMEL.findall(part)):
-            parts[token.casefold()[:MAX_TOKEN]] = None
-    return tuple(parts)
+    names = [piece for name in _SEPARATOR.split(run) for piece in (name, *name.split("."))]
+    words = [token for part in _PART.findall(run) for token in (part, *_CAMEL.findall(part))]
+    return tuple(dict.fromkeys((whole, *(token.casefold()[:MAX_TOKEN] for token in (*names, *words) if token))))

@@ -139,7 +139,8 @@ class Archive:
             file.seek(start)
             frames = _frames(log, generation)
             events += _store(frames, kept, generation, _pieces(file, stat.st_size - start), start)
-            events.append({"read": {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "at": _now()}})
+            read = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "generation": generation, "at": _now()}
+            events.append({"read": read})
             return _Taken(log, frames, events)
 
     def mark_gone(self, kept: Kept) -> None:
@@ -159,10 +160,13 @@ class Archive:
         if not chunks:
             return b""
         parts = []
-        with _frames(self._log(kept.cli, kept.id), wanted).open("rb") as file:
-            for chunk in chunks:
-                file.seek(chunk.stored_at)
-                parts.append(_decoded(file.read(chunk.stored), chunk, kept.path))
+        try:
+            with _frames(self._log(kept.cli, kept.id), wanted).open("rb") as file:
+                for chunk in chunks:
+                    file.seek(chunk.stored_at)
+                    parts.append(_decoded(file.read(chunk.stored), chunk, kept.path))
+        except FileNotFoundError as error:
+            raise StoreError(f"the archive of {kept.path} has lost generation {wanted}: {error.filename}") from error
         return b"".join(parts)
 
     def bytes_stored(self) -> int:
@@ -186,13 +190,14 @@ class Archive:
             elif "chunk" in event:
                 chunks.append(Chunk(**event["chunk"]))
             elif "read" in event:
-                fields |= {"stat": (event["read"]["size"], event["read"]["mtime_ns"]), "gone": False}
+                read = event["read"]
+                fields |= {"stat": (read["size"], read["mtime_ns"]), "generation": read["generation"], "gone": False}
             elif "gone" in event:
                 fields["gone"] = True
         if "cli" not in fields:
             return None
-        generation = max((c.generation for c in chunks), default=0)
-        return Kept(id=log.stem, generation=generation, chunks=tuple(chunks), **fields)
+        fields["generation"] = max(fields.get("generation", 0), *(c.generation for c in chunks), 0)
+        return Kept(id=log.stem, chunks=tuple(chunks), **fields)
 
 
 def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
@@ -240,7 +245,7 @@ def _prefix_holds(file: BinaryIO, kept: Kept, size: int) -> bool:
 def _decoded(frame: bytes, chunk: Chunk, path: str) -> bytes:
     try:
         data = zstandard.ZstdDecompressor().decompress(frame)
-    except zstandard.ZstdError as error:
+    except (zstandard.ZstdError, MemoryError) as error:
         raise StoreError(f"the archive of {path} is damaged at byte {chunk.at}: {error}") from error
     if hashlib.sha256(data).hexdigest() != chunk.sha256:
         raise StoreError(f"the archive of {path} does not hold the bytes that were read at {chunk.at}")

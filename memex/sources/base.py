@@ -116,6 +116,8 @@ def json_lines(data: bytes, census: Census) -> Iterator[tuple[int, dict[str, Any
         census.lines += 1
         if not records:
             census.bad.append(BadLine(offset, "longer than 64 MiB" if len(line) > MAX_LINE else "not a JSON object"))
+        elif len(records) < len(values):
+            census.count("(not an object)")
         for record in records:
             yield offset, record
 

@@ -4,9 +4,9 @@ Few of its `user` records are typed by a human, one reply is spread over several
 of a tool call is a `user` record. `prompts.py` tells prompts apart; this module puts the rest together.
 """
 
+import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +21,8 @@ from memex.sources.tools import files_of, may_change, operation_of, says_nothing
 from memex.text import digest, one_line, unique
 
 MAX_SIDE = 16 * 1024 * 1024
-_PERSISTED = re.compile(r"<persisted-output>.*?Full output saved to:\s*(\S+)", re.DOTALL)
+_PERSISTED = re.compile(r"<persisted-output>.*?Full output saved to:[ \t]*([^\n<]+)", re.DOTALL)
+_MAX_COUNT = 2**53
 
 RECORD_USES = {
     "user": "prompts, tool results, notices",
@@ -43,17 +44,15 @@ class ClaudeAdapter:
 
     cli = "claude"
     parser_version = 1
-    record_uses = RECORD_USES
+    record_uses: Mapping[str, str] = RECORD_USES
 
     def discover(self, root: Path) -> Iterator[Found]:
         """Find logs below `<root>/projects` and `<root>/transcripts`, each with its side files."""
         for base in (root / "projects", root / "transcripts"):
             for path in sorted(base.rglob("*")):
-                if not path.is_file():
-                    continue
                 if path.suffix == ".jsonl":
                     yield Found(self.cli, path, f"{self.cli}:{path.stem}")
-                elif path.parent.name == "tool-results":
+                elif path.parent.name == "tool-results" and path.is_file():
                     yield Found(self.cli, path, f"{self.cli}:{path.parent.parent.name}", "side")
                 elif path.name.endswith(".meta.json"):
                     yield Found(self.cli, path, f"{self.cli}:{path.name.removesuffix('.meta.json')}", "side")
@@ -75,8 +74,10 @@ class ClaudeAdapter:
 
 def _parent_of(path: Path) -> str:
     """Read the parent of a subagent's log from its place: `<parent>/subagents/…/agent-<id>.jsonl`."""
-    parts = path.parts
-    return f"claude:{parts[parts.index('subagents') - 1]}" if "subagents" in parts else ""
+    for folder in path.parents:
+        if folder.name == "subagents":
+            return f"claude:{folder.parent.name}"
+    return ""
 
 
 @dataclass(slots=True)
@@ -132,8 +133,9 @@ class _Assembly:
     prompt_number: int = 0
     facts: dict[str, str] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
-    waiting: Counter[str] = field(default_factory=Counter)
-    queue: list[str] = field(default_factory=list)
+    places: dict[str, list[int]] = field(default_factory=dict)
+    place: int = 0
+    queue: list[tuple[int, int, dict[str, Any]]] = field(default_factory=list)
     first_ts: datetime | None = None
     last_ts: datetime | None = None
     source_id: str = ""
@@ -141,8 +143,8 @@ class _Assembly:
     def add_file(self, source_id: str, records: list[tuple[int, dict[str, Any]]], census: Census) -> None:
         """Take in one log file."""
         self.source_id = source_id
-        self.waiting = _delivered(records)
-        for offset, record in records:
+        self.places = _delivered(records)
+        for self.place, (offset, record) in enumerate(records):
             kind = record.get("type")
             census.count(kind if isinstance(kind, str) else "(no type)")
             uuid = record.get("uuid")
@@ -153,6 +155,9 @@ class _Assembly:
                 self.seen.add(uuid)
             self._note(record)
             self._add(str(kind), offset, record)
+        for place, offset, record in self.queue:  # typed, and never withdrawn
+            self._deliver(place, offset, record, record)
+        self.queue.clear()
 
     def _note(self, record: dict[str, Any]) -> None:
         """Remember where, when and with what the session ran: the first folder, the last version."""
@@ -172,10 +177,12 @@ class _Assembly:
 
     def _add(self, kind: str, offset: int, record: dict[str, Any]) -> None:
         match kind:
-            case "user" | "message":
-                self._add_user(offset, record)
             case "assistant":
                 self._add_assistant(offset, record)
+            case "message" if _role_of(record) == "assistant":
+                self._add_assistant(offset, record)
+            case "user" | "message":
+                self._add_user(offset, record)
             case "queue-operation":
                 self._add_queue(offset, record)
             case "attachment":
@@ -183,9 +190,10 @@ class _Assembly:
             case "system":
                 self._add_text(offset, record, "system", "system", flatten(record.get("content")))
             case "summary":
-                self.titles["summary"] = str(record.get("summary") or "")
+                self.titles["summary"] = clean(record.get("summary"))
             case "ai-title" | "custom-title":
-                self.titles[kind] = str(record.get("aiTitle") or record.get("customTitle") or record.get("title") or "")
+                named = (clean(record.get(key)) for key in ("aiTitle", "customTitle", "title"))
+                self.titles[kind] = next(filter(None, named), "")
             case _:
                 pass
 
@@ -199,11 +207,11 @@ class _Assembly:
         if record.get("isCompactSummary") is True:
             self._add_text(offset, record, "user", "boundary", flatten(content))
             return
-        prompt = read_prompt(record, content)
+        prompt = read_prompt(record, content, self.is_agent)
         if prompt:
             self._add_prompt(offset, record, prompt)
         else:
-            kind: MessageKind = "sidechain" if _is_aside(record) else "notice"
+            kind: MessageKind = "sidechain" if self._is_aside(record) else "notice"
             self._add_text(offset, record, "user", kind, flatten(content, with_results=False))
 
     def _add_prompt(self, offset: int, record: dict[str, Any], prompt: Prompt) -> None:
@@ -221,19 +229,23 @@ class _Assembly:
 
     def _add_queue(self, offset: int, record: dict[str, Any]) -> None:
         """Follow the prompt queue: what was delivered and stands nowhere else is a prompt of its own."""
-        content = record.get("content")
         match record.get("operation"):
             case "enqueue":
-                self.queue.append(content if isinstance(content, str) else flatten(content))
+                self.queue.append((self.place, offset, record))
             case "popAll":
                 self.queue.clear()
             case "dequeue" | "remove" if self.queue:
-                self._deliver(offset, record, self.queue.pop(0))
+                place, _offset, queued = self.queue.pop(0)
+                self._deliver(place, offset, record, queued)
 
-    def _deliver(self, offset: int, record: dict[str, Any], text: str) -> None:
-        key = one_line(text)
-        if self.waiting[key] > 0:
-            self.waiting[key] -= 1
+    def _deliver(self, place: int, offset: int, record: dict[str, Any], queued: dict[str, Any]) -> None:
+        """Make a prompt of what was queued at `place`, unless a later record holds it."""
+        text = flatten(queued.get("content"))
+        later = self.places.get(one_line(text), [])
+        while later and later[0] < place:
+            later.pop(0)
+        if later:
+            later.pop(0)
             return
         prompt = read_prompt({"type": "user"}, text)
         if prompt:
@@ -265,13 +277,15 @@ class _Assembly:
             model = message.get("model")
             reply = self.replies[key] = _Reply(
                 self.seq, offset, self.source_id, self.prompt_number, str(record.get("uuid") or ""),
-                read_time(record.get("timestamp")), model if isinstance(model, str) else "", aside=_is_aside(record),
+                read_time(record.get("timestamp")), model if isinstance(model, str) else "",
+                aside=self._is_aside(record),
             )  # fmt: skip
         for block in blocks:
+            block = {"type": "text", "text": block} if isinstance(block, str) else block
             if isinstance(block, dict):
                 self._add_block(key, reply, block, offset, record)
         _keep_usage(reply.usage, message.get("usage"))
-        reply.ended = message.get("stop_reason") == "end_turn"
+        reply.ended = reply.ended or message.get("stop_reason") == "end_turn"
 
     def _add_block(self, key: str, reply: _Reply, block: dict[str, Any], offset: int, record: dict[str, Any]) -> None:
         match block.get("type"):
@@ -302,27 +316,38 @@ class _Assembly:
         call = self.calls.get(str(block.get("tool_use_id")))
         output = flatten(block.get("content"))
         if call is None:
-            self._add_text(-1, record, "tool", "notice", output)
+            if output.strip():
+                self.messages.append(
+                    self._message(-1, record, "tool", "notice", output, of=str(block.get("tool_use_id")))
+                )
             return
         result = record.get("toolUseResult")
         agent = result.get("agentId") if isinstance(result, dict) else None
-        call.output = self._whole_output(output)
+        named = result.get("persistedOutputPath") if isinstance(result, dict) else None
+        call.output = self._whole_output(output, named if isinstance(named, str) else "")
         call.answered = True
         call.is_error = block.get("is_error") is True
         call.ended_at = read_time(record.get("timestamp"))
         call.agent = agent if isinstance(agent, str) else ""
 
-    def _whole_output(self, text: str) -> str:
+    def _whole_output(self, text: str, path: str) -> str:
         """Put an oversized output back, from its file in this session's `tool-results` folder."""
         match = _PERSISTED.search(text)
         if not match:
             return text
-        name = re.split(r"[\\/]", match[1])[-1]
+        name = re.split(r"[\\/]", (path or match[1]).strip())[-1]
         data = self.side.get(name)
         return clean(data.decode("utf-8", "replace")) if data is not None else text
 
     def _message(
-        self, offset: int, record: dict[str, Any], role: Role, kind: MessageKind, text: str, images: int = 0
+        self,
+        offset: int,
+        record: dict[str, Any],
+        role: Role,
+        kind: MessageKind,
+        text: str,
+        images: int = 0,
+        of: str = "",
     ) -> Message:
         self.seq += 1
         uuid = record.get("uuid")
@@ -330,7 +355,7 @@ class _Assembly:
         native = uuid or f"{self.source_id[:8]}@{offset}.{self.seq}"
         ts = read_time(record.get("timestamp"))
         return Message(
-            id=f"{self.session_id}#{native}" + (":result" if role == "tool" else ""),
+            id=f"{self.session_id}#{native}" + (f":{of}" if of else ""),
             session_id=self.session_id,
             prompt_number=self.prompt_number,
             seq=self.seq,
@@ -383,7 +408,10 @@ class _Assembly:
     def _tool_call(self, native: str, call: _Call) -> ToolCall:
         import orjson
 
-        given = orjson.dumps(call.given, default=str).decode()
+        try:
+            given = orjson.dumps(call.given, default=str).decode()
+        except TypeError:  # nested too deep, or a number too large: keep the text of it
+            given = orjson.dumps({"input": _text_of(call.given)}).decode()
         operation = operation_of(call.name)
         content = digest(call.name, given, call.output, str(call.is_error))
         place = f"{call.prompt_number} {call.seq} {call.source_id} {call.offset} {call.started_at} {call.ended_at}"
@@ -443,13 +471,22 @@ class _Assembly:
             digest=digest(text, kind, place),
         )
 
+    @property
+    def is_agent(self) -> bool:
+        """Whether the session is a subagent's: its files are called agent-<id>."""
+        return self.session_id.split(":", 1)[1].startswith("agent-")
+
+    def _is_aside(self, record: dict[str, Any]) -> bool:
+        """Tell whether a record is a subagent's, written into the file of its parent as older versions did."""
+        return record.get("isSidechain") is True and not self.is_agent
+
     def _title(self) -> str:
         ranked = (self.titles.get(k, "") for k in ("rename", "custom-title", "ai-title", "summary"))
-        first = self.prompts[0].text if self.prompts else ""
-        return one_line(next(filter(None, ranked), first))[:200]
+        first = self.prompts[0].text[:1000] if self.prompts else ""
+        return next(filter(None, map(one_line, ranked)), one_line(first))[:200]
 
     def _kind(self) -> SessionKind:
-        if "agentId" in self.facts:
+        if self.is_agent:
             return "subagent"
         only = [p.text.split()[0] for p in self.prompts]
         return "probe" if only == ["/usage"] and not self.calls else "main"
@@ -458,7 +495,7 @@ class _Assembly:
         if self.parent_id:
             return self.parent_id
         named = self.facts.get("sessionId", "")
-        return f"claude:{named}" if "agentId" in self.facts and named not in ("", native) else ""
+        return f"claude:{named}" if self.is_agent and named not in ("", native) else ""
 
     def _agent_type(self) -> str:
         import orjson
@@ -474,25 +511,40 @@ class _Assembly:
         return ""
 
 
-def _is_aside(record: dict[str, Any]) -> bool:
-    """Tell whether a record is a subagent's, written into the file of its parent as older versions did."""
-    return record.get("isSidechain") is True and not record.get("agentId")
+def _role_of(record: dict[str, Any]) -> Any:
+    message = record.get("message")
+    return message.get("role") if isinstance(message, dict) else record.get("role")
 
 
-def _delivered(records: list[tuple[int, dict[str, Any]]]) -> Counter[str]:
-    """Count the texts that user and attachment records hold, to match the prompt queue against."""
-    texts: Counter[str] = Counter()
+def _text_of(given: dict[str, Any]) -> str:
+    """Write arguments that JSON cannot hold as text; what is nested beyond reach stays in the archive."""
+    try:
+        return json.dumps(given, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "(nested too deep)"
+
+
+def _delivered(records: list[tuple[int, dict[str, Any]]]) -> dict[str, list[int]]:
+    """List, by text, the positions of the records that are prompts themselves, to match the queue against."""
+    places: dict[str, list[int]] = {}
     if not any(record.get("type") == "queue-operation" for _offset, record in records):
-        return texts
-    for _offset, record in records:
-        kind = record.get("type")
-        if kind == "user":
-            message = record.get("message")
-            content = message.get("content") if isinstance(message, dict) else ""
-            texts[one_line(flatten(content, with_results=False))] += 1
-        elif kind == "attachment" and isinstance(record.get("attachment"), dict):
-            texts[one_line(flatten(record["attachment"].get("prompt")))] += 1
-    return texts
+        return places
+    for place, (_offset, record) in enumerate(records):
+        text = _queueable(record)
+        if text:
+            places.setdefault(one_line(text), []).append(place)
+    return places
+
+
+def _queueable(record: dict[str, Any]) -> str:
+    """Give the text of a record as which a queued prompt may have been delivered."""
+    body = record.get("attachment")
+    if record.get("type") == "attachment" and isinstance(body, dict) and body.get("type") == "queued_command":
+        return flatten(body.get("prompt"))
+    message = record.get("message")
+    if record.get("type") != "user" or not isinstance(message, dict):
+        return ""
+    return flatten(message.get("content"), with_results=False)
 
 
 def _origin_of(body: dict[str, Any]) -> dict[str, Any]:
@@ -504,12 +556,13 @@ def _merge_text(parts: list[str], text: str, ended: bool) -> None:
     """Add a block to a reply: a snapshot that grew replaces the shorter one, anything else is appended."""
     if not text:
         return
-    if parts and not ended:
-        if text.startswith(parts[-1]):
-            parts[-1] = text
-            return
-        if parts[-1].startswith(text):
-            return
+    if not ended:
+        for number, part in enumerate(parts):
+            if part.startswith(text):
+                return
+            if text.startswith(part):
+                parts[number] = text
+                return
     parts.append(text)
 
 
@@ -517,7 +570,7 @@ def _keep_usage(kept: dict[str, int], usage: Any) -> None:
     """Keep the snapshot with the most output tokens: each record of a message repeats its usage."""
     if not isinstance(usage, dict):
         return
-    numbers = {key: value for key, value in usage.items() if isinstance(value, int)}
+    numbers = {key: value for key, value in usage.items() if isinstance(value, int) and 0 <= value < _MAX_COUNT}
     if numbers.get("output_tokens", 0) >= kept.get("output_tokens", -1):
         kept.clear()
         kept.update(numbers)

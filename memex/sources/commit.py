@@ -1,10 +1,11 @@
 """Write parsed sessions into the lake: only rows that changed, and nothing is ever dropped.
 
-A row that a rewritten source no longer has stays, marked superseded. One that only a new parser version
-no longer makes is deleted: its text stands elsewhere.
+A row that a rewritten source no longer has stays, marked superseded. One that vanished though the source
+only grew was read another way by now (a queued prompt that was delivered, a newer parser) and is deleted:
+its text stands elsewhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +25,15 @@ class _Stored:
     live: set[str]
 
 
-def commit(lake: Lake, sessions: Sequence[Parsed]) -> None:
-    """Upsert what changed of these sessions, children before the session rows."""
+def commit(lake: Lake, sessions: Sequence[Parsed], rewritten: Collection[str] = ()) -> None:
+    """Upsert what changed of these sessions, children before the session rows.
+
+    `rewritten` names the sessions of which a source was rewritten since they were last committed.
+    """
     if not sessions:
         return
     ids = [p.session.id for p in sessions]
-    versions = _parser_versions(lake, ids)
-    known = [i for i in ids if i in versions]
-    outdated = [p.session.id for p in sessions if versions.get(p.session.id) not in (None, p.session.parser_version)]
+    known = lake.scan("sessions", ("id",), in_list("id", ids))["id"].to_pylist()
     rows: dict[str, list[Any]] = {
         "messages": [m for p in sessions for m in p.messages],
         "tool_calls": [c for p in sessions for c in p.calls],
@@ -41,17 +43,12 @@ def commit(lake: Lake, sessions: Sequence[Parsed]) -> None:
         stored = _stored(lake, table, known)
         changed = [r for r in rows[table] if stored.digests.get(r.id) != r.digest or r.id not in stored.live]
         lake.upsert(table, to_arrow(table, changed))
-        _retire(lake, table, stored.live - {r.id for r in rows[table]}, outdated)
+        _retire(lake, table, stored.live - {r.id for r in rows[table]}, rewritten)
     stored = _stored(lake, "sessions", known)
     lake.upsert(
         "sessions",
         to_arrow("sessions", [p.session for p in sessions if stored.digests.get(p.session.id) != p.session.digest]),
     )
-
-
-def _parser_versions(lake: Lake, ids: Sequence[str]) -> dict[str, int]:
-    rows = lake.scan("sessions", ("id", "parser_version"), in_list("id", ids)).to_pydict()
-    return dict(zip(rows["id"], rows["parser_version"], strict=True))
 
 
 def _stored(lake: Lake, table: str, sessions: Sequence[str]) -> _Stored:
@@ -66,13 +63,14 @@ def _stored(lake: Lake, table: str, sessions: Sequence[str]) -> _Stored:
     return _Stored(digests, {i for i, old in zip(rows["id"], rows["superseded"], strict=True) if not old})
 
 
-def _retire(lake: Lake, table: str, ids: set[str], outdated: Sequence[str]) -> None:
+def _retire(lake: Lake, table: str, ids: set[str], rewritten: Collection[str]) -> None:
     if not ids:
         return
-    where = in_list("id", sorted(ids))
-    if outdated:
-        lake.delete(table, f"{where} AND {in_list('session_id', outdated)}")
-    lake.upsert(table, _superseded(lake.scan(table, None, where)))
+    gone = in_list("id", sorted(ids))
+    of_rewritten = in_list("session_id", sorted(rewritten))
+    lake.upsert(table, _superseded(lake.scan(table, None, f"{gone} AND {of_rewritten}")))
+    if lake.count(table, f"{gone} AND NOT ({of_rewritten})"):
+        lake.delete(table, f"{gone} AND NOT ({of_rewritten})")
 
 
 def _superseded(rows: "pa.Table") -> "pa.Table":

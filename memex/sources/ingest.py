@@ -87,6 +87,9 @@ class Ingest:
             source = kept.get((file.cli, str(file.path)))
             try:
                 size = file.path.stat().st_size
+                if not file.path.is_file():
+                    unreadable.append(f"{file.path}: not a file")
+                    continue
                 current = source is not None and self.archive.is_current(source, file.path)
             except OSError as error:
                 unreadable.append(f"{file.path}: {error.strerror}")
@@ -134,7 +137,8 @@ class Ingest:
         stale = {key: group for key, group in groups.items() if not all(self._is_parsed(s, before) for s in group)}
         with collector_paused():
             parsed = [self._parse(key, group) for key, group in stale.items()]
-        commit(self.lake, parsed)
+        rewritten = {s.session_id for s in kept.values() if s.id in before and before[s.id][0] != s.generation}
+        commit(self.lake, parsed, rewritten)
         rows = [
             self._source_row(source, result.census.get(source.id))
             for group, result in zip(stale.values(), parsed, strict=True)

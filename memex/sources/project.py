@@ -27,7 +27,11 @@ def _name(cwd: str) -> str:
 
 def _repository(cwd: str) -> str:
     """Find the main working tree of the repository around `cwd`, or ""."""
-    if not Path(cwd).is_dir():
+    path = Path(cwd)
+    try:
+        if not path.is_absolute() or not path.is_dir():
+            return ""
+    except OSError:  # a name too long, or a folder that may not be entered
         return ""
     command = ["git", "-C", cwd, "rev-parse", "--path-format=absolute", "--git-common-dir"]
     try:

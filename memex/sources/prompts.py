@@ -12,6 +12,7 @@ from memex.text import plain
 
 _REMINDER = re.compile(r"\s*<(system-reminder|ide_opened_file|ide_selection|ide_diagnostics)>.*?</\1>", re.DOTALL)
 _COMMAND = re.compile(r"<command-name>\s*/?(?P<name>[^<]*?)\s*</command-name>")
+_ENVELOPE = re.compile(r"<(command-(?:name|message|args|contents))>.*?</\1>", re.DOTALL)
 _SHELL = re.compile(r"<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(?P<args>.*?)</command-args>", re.DOTALL)
 _NOT_TYPED = (
@@ -32,14 +33,17 @@ class Prompt:
     title: str = ""
 
 
-def read_prompt(record: dict[str, Any], content: Any) -> Prompt | None:
-    """Return the prompt in a `user` record with this content, or None when no human typed it."""
+def read_prompt(record: dict[str, Any], content: Any, in_agent: bool = False) -> Prompt | None:
+    """Return the prompt in a `user` record with this content, or None when no human typed it.
+
+    `in_agent` tells that the file is a subagent's own: there the task it was given counts as its prompt.
+    """
     if any(record.get(flag) is True for flag in ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")):
         return None
-    if record.get("isSidechain") is True and not record.get("agentId"):
+    if record.get("isSidechain") is True and not in_agent:
         return None
     blocks = content if isinstance(content, list) else []
-    types = {block.get("type") for block in blocks if isinstance(block, dict)}
+    types = {str(block.get("type")) for block in blocks if isinstance(block, dict)}
     if "tool_result" in types and "text" not in types:
         return None
     if record.get("toolUseResult") and "text" not in types:
@@ -56,7 +60,7 @@ def read_prompt(record: dict[str, Any], content: Any) -> Prompt | None:
     if text.startswith(("<command-name>", "<command-message>")):
         return _command(text)
     if shell := _SHELL.match(text):
-        return Prompt(f"! {shell['command'].strip()}")
+        return Prompt(f"! {shell['command'].strip()}\n{text[shell.end() :].strip()}".strip())
     return Prompt(text, images) if text or images else None
 
 
@@ -66,7 +70,9 @@ def _command(text: str) -> Prompt | None:
         return None
     found = _ARGUMENTS.search(text)
     arguments = found["args"].strip() if found else ""
-    return Prompt(f"/{name['name']} {arguments}".strip(), title=arguments if name["name"] == "rename" else "")
+    rest = _ENVELOPE.sub("", text).strip()
+    prompt = f"/{name['name']} {arguments}".strip() + (f"\n{rest}" if rest else "")
+    return Prompt(prompt, title=arguments if name["name"] == "rename" else "")
 
 
 def _text_of(content: Any) -> str:

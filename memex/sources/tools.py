@@ -17,10 +17,14 @@ OPERATIONS: dict[str, Operation] = {
 }  # fmt: skip
 _FILE_KEYS = ("file_path", "notebook_path", "path", "filePath")
 _READ_ONLY = re.compile(
-    r"^(?:(?:cd|pushd)\s+\S+\s*&&\s*)*(?:ls|cat|head|tail|grep|rg|ag|find|wc|pwd|which|file|stat|du|df|tree|echo|"
-    r"type|env|date|diff|jq|sort|git\s+(?:-C\s+\S+\s+)?(?:status|log|diff|show|branch|blame|rev-parse|remote|ls-files))\b"
+    r"^(?:ls|cat|head|tail|grep|rg|ag|find|wc|pwd|which|file|stat|du|df|tree|echo|diff|jq|sort|cd|"
+    r"git\s+(?:-C\s+\S+\s+)?(?:status|log|diff|show|blame|rev-parse|ls-files|"
+    r"branch(?:\s+(?:-a|-r|-vv?|--all|--list|--remotes|--show-current))*\s*$|remote(?:\s+(?:-v|show\b.*))?\s*$))(?:\s|$)"
 )
-_REDIRECT = re.compile(r"(?<![0-9&])>{1,2}\s*(?!/dev/null|&)\S|\btee\b|\s-(?:exec|delete|i)\b|\bxargs\b")
+_WRITES = re.compile(
+    r"(?<![0-9&])>{1,2}\s*(?!/dev/null|&)\S|\btee\b|\bxargs\b|\s-(?:exec|execdir|ok|delete|fprint\w*|fls)\b|--output|"
+    r"\b(?:sort|tree)\b.*\s-o|\$\(|`|(?<![&>])&(?![&>\d])"
+)
 _NOTHING = re.compile(
     r"\s*(?:\(no (?:content|output)\)|no (?:matches|files|results)(?: were)? found\.?|"
     r"\(?bash completed with no output\)?|found 0 \w+|\[\]|\{\}|null)\s*\Z",
@@ -39,8 +43,7 @@ def may_change(operation: Operation, given: dict[str, Any]) -> bool:
         return operation in ("edit", "write", "delegate", "other")
     command = str(given.get("command") or "").strip()
     parts = (part.strip() for part in re.split(r"&&|\|\||[;|\n]", command))
-    reads = all(_READ_ONLY.match(part) or part.startswith("cd ") for part in parts if part)
-    return not reads or bool(_REDIRECT.search(command))
+    return bool(_WRITES.search(command)) or not all(_READ_ONLY.match(part) for part in parts if part)
 
 
 def files_of(given: dict[str, Any]) -> tuple[str, ...]:

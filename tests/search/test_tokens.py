@@ -42,11 +42,11 @@ def test_other_words_are_not_found(query):
         ("getUserName", {"getusername", "get", "user", "name"}),
         ("HTTPServer", {"httpserver", "http", "server"}),
         ("snake_case", {"snake_case", "snake", "case"}),
-        ("a/b_c.py", {"a/b_c.py", "a", "b", "c", "py"}),
+        ("a/b_c.py", {"a/b_c.py", "b_c.py", "b_c", "a", "b", "c", "py"}),
         ("std::vector", {"std::vector", "std", "vector"}),
-        ("me@x.org", {"me@x.org", "me", "x", "org"}),
+        ("me@x.org", {"me@x.org", "x.org", "me", "x", "org"}),
         ("max-width", {"max-width", "max", "width"}),
-        (r"C:\src\a.py", {r"c:\src\a.py", "c", "src", "a", "py"}),
+        (r"C:\src\a.py", {r"c:\src\a.py", "a.py", "c", "src", "a", "py"}),
         ("sha256sum", {"sha256sum", "sha", "256", "sum"}),
         ("PLAIN", {"plain"}),
         ("Straße", {"strasse"}),
@@ -72,7 +72,7 @@ def test_cjk_is_asked_for_by_pairs():
 
 
 def test_part_of_a_word_counts_once():
-    assert index_counts("Foo_foo/FOO") == {"foo_foo/foo": 1, "foo": 1}
+    assert index_counts("Foo_foo/FOO") == {"foo_foo/foo": 1, "foo_foo": 1, "foo": 1}
     assert index_counts("foo_bar foo") == {"foo_bar": 1, "foo": 2, "bar": 1}
 
 

@@ -72,7 +72,8 @@ LOG = st.lists(VALUES | VALUES | GARBAGE, max_size=10).map(lambda whole: b"".joi
 def test_part_of_a_log_is_part_of_its_story(data, share):
     part = parse(data[: round(share * len(data))])
     whole = parse(data)
-    assert len(part.talks) <= len(whole.talks)
+    if b"queue-operation" not in data:  # what waits in the queue may be withdrawn later
+        assert len(part.talks) <= len(whole.talks)
     assert census(part).lines <= census(whole).lines
     assert [b for b in census(whole).bad if b in census(part).bad] == census(part).bad
 

@@ -305,6 +305,20 @@ def test_every_generation_reads_back(steps):
             assert kept.size == len(content)
 
 
+def test_emptied_file_starts_an_empty_generation(archive, source):
+    take(archive, source)
+    kept = take(archive, source, b"")
+    assert (kept.generation, kept.size, archive.read(kept)) == (2, 0, b"")
+    assert archive.read(kept, 1) == b"one\n"
+
+
+def test_lost_frames_are_an_error(archive, source):
+    kept = take(archive, source)
+    frames_of(archive).unlink()
+    with pytest.raises(StoreError, match="lost generation 1"):
+        archive.read(kept)
+
+
 @pytest.mark.parametrize("left", [b"", b'{"source":{"cli":"cla'])
 def test_log_without_its_first_event_never_began(archive, source, left):
     take(archive, source)

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from memex.sources.claude import MAX_SIDE
+from memex.sources.tools import may_change
 from tests.logs import talk
 from tests.sources.parsing import (
     AGENT,
@@ -203,3 +204,62 @@ def test_main_session_has_no_parent(log):
 @pytest.mark.parametrize("meta", [b"{torn", b"[]", b'{"agentType": null}'])
 def test_meta_file_that_says_nothing_is_ignored(meta):
     assert parse(agent_log(), ("agent-7be41c02.meta.json", meta)).session.agent_type == ""
+
+
+def nested(depth):
+    value = "needle"
+    for _level in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("given", [{"a": nested(300)}, {"a": nested(900)}, {"a": float("nan"), "b": 10**30}])
+def test_arguments_that_json_cannot_hold_stop_nothing(log, given):
+    log.prompt("go").call("Tool", given, "done")
+    [call] = parse(log).calls
+    assert call.output == "done"
+    assert json.loads(call.input)
+
+
+def test_absurd_usage_is_left_out(log):
+    log.prompt("go").reply("Done.")
+    log.records[-1]["message"]["usage"] = {"output_tokens": 2**64 - 1, "input_tokens": -4}
+    session = parse(log).session
+    assert (session.tokens_output, session.tokens_input) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git branch -D main",
+        "git remote add o x",
+        "env F=1 rm -rf b",
+        "ls & rm -rf b",
+        "echo $(rm -rf b)",
+        "sort -o a a",
+        "date -s 10:00",
+        "git diff --output=x",
+        "find . -fprint x",
+        "tree -o x",
+        "cat a | xargs rm",
+        "ls > list",
+        "make",
+    ],
+)
+def test_command_that_may_change_something(command):
+    assert may_change("run", {"command": command})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls -la",
+        "git status",
+        "git branch -a",
+        "cd src && grep -rn x . | head -3",
+        "git log 2>&1 | tail",
+        "cat a 2>/dev/null",
+    ],
+)
+def test_command_that_only_reads(command):
+    assert not may_change("run", {"command": command})

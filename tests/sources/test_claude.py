@@ -297,3 +297,40 @@ def test_logs_are_found_with_their_side_files(tmp_path):
 
 def test_missing_folder_holds_no_logs(tmp_path):
     assert list(ClaudeAdapter().discover(tmp_path / "nowhere")) == []
+
+
+def test_snapshots_that_grow_by_a_block_are_merged(log):
+    log.prompt("go").reply("A", message="m", stop=None)
+    log.reply("A", "B", message="m")
+    [reply] = [m for m in parse(log).messages if m.kind == "reply"]
+    assert reply.text == "A\n\nB"
+
+
+def test_what_follows_the_end_of_a_turn_is_added(log):
+    log.prompt("go").reply("Done", message="m").reply("Done", message="m", stop=None).reply(
+        "Done.", message="m", stop=None
+    )
+    [reply] = [m for m in parse(log).messages if m.kind == "reply"]
+    assert reply.text == "Done\n\nDone\n\nDone."
+
+
+def test_two_results_without_calls_are_both_kept(log):
+    results = [{"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": f"output {n}"} for n in range(2)]
+    log.prompt("go").prompt(results)
+    assert {m.text for m in parse(log).messages if m.role == "tool"} == {"output 0", "output 1"}
+    assert len({m.id for m in parse(log).messages}) == len(parse(log).messages)
+
+
+def test_sidechain_in_a_main_file_is_aside_even_with_an_agent_id(log):
+    log.prompt("go").prompt("look around", isSidechain=True, agentId="a1").reply(
+        "Found it.", isSidechain=True, agentId="a1"
+    )
+    parsed = parse(log)
+    assert parsed.session.kind == "main"
+    assert [talk.prompt for talk in parsed.talks] == ["go"]
+    assert [m.kind for m in parsed.messages] == ["prompt", "sidechain", "sidechain"]
+
+
+def test_legacy_record_of_the_assistant_is_a_reply(log):
+    log.prompt("go").add("message", message={"role": "assistant", "content": "Gone."})
+    assert [(m.kind, m.text) for m in parse(log).messages] == [("prompt", "go"), ("reply", "Gone.")]

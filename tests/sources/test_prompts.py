@@ -83,7 +83,18 @@ def test_unset_flag_does_not_matter(flag, value):
 
 
 def test_task_of_a_subagent_is_its_prompt():
-    assert read("look for the bug", isSidechain=True, agentId="7be41c02") == Prompt("look for the bug")
+    record = {"type": "user", "isSidechain": True, "agentId": "7be41c02"}
+    assert read_prompt(record, "look for the bug", in_agent=True) == Prompt("look for the bug")
+    assert read_prompt(record, "look for the bug") is None
+
+
+def test_words_after_an_envelope_are_kept():
+    assert read("<command-name>/x</command-name> what does this mean?") == Prompt("/x\nwhat does this mean?")
+    assert read("<bash-input>ls</bash-input> explain") == Prompt("! ls\nexplain")
+
+
+def test_block_of_an_odd_type_is_no_error():
+    assert read([{"type": ["x"]}, {"type": {"a": 1}}]) is None
 
 
 @pytest.mark.parametrize(

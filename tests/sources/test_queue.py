@@ -35,9 +35,17 @@ def test_withdrawn_prompts_are_none(log):
     assert prompts(parse(log)) == ["fix it"]
 
 
-def test_prompt_still_in_the_queue_is_none(log):
+def test_prompt_still_in_the_queue_was_typed_all_the_same(log):
     queue(log.prompt("fix it"), "enqueue", "and the docs").reply("Fixed.")
-    assert prompts(parse(log)) == ["fix it"]
+    parsed = parse(log)
+    assert prompts(parsed) == ["fix it", "and the docs"]
+    assert [talk.answered for talk in parsed.talks] == [True, False]
+
+
+def test_same_words_typed_and_queued_are_two_prompts(log):
+    log.prompt("continue").reply("Done.")
+    queue(queue(log, "enqueue", "continue"), "remove").reply("Done again.")
+    assert prompts(parse(log)) == ["continue", "continue"]
 
 
 def test_queue_is_delivered_in_order(log):
@@ -52,7 +60,9 @@ def test_oldest_prompt_is_delivered_first(log):
     for text in ("one", "two"):
         queue(log, "enqueue", text)
     queue(log, "remove")
-    assert prompts(parse(log)) == ["one"]
+    log.reply("Going.")
+    first, second = parse(log).talks
+    assert (first.prompt, first.answered, second.prompt, second.answered) == ("one", True, "two", False)
 
 
 def test_dequeued_prompt_leaves_the_queue(log):
