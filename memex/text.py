@@ -36,11 +36,15 @@ def estimate_tokens(text: str) -> int:
 
 
 def clip_units(text: str, limit: int) -> str:
-    """Cut `text` after `limit` units, with an ellipsis when something was cut."""
-    for count, match in enumerate(_UNIT.finditer(text), 1):
+    """Cut `text` after `limit` units, with an ellipsis when something was cut.
+
+    A unit without an end (a key, an encoded file) does not stretch it: 16 characters a unit are the most.
+    """
+    head = text[: limit * 16]
+    for count, match in enumerate(_UNIT.finditer(head), 1):
         if count > limit:
-            return text[: match.start()].rstrip(" ,;:，；：、(（") + "…"
-    return text
+            return head[: match.start()].rstrip(" ,;:，；：、(（") + "…"
+    return text if len(head) == len(text) else head + "…"
 
 
 def one_line(text: str) -> str:

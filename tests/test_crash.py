@@ -74,6 +74,7 @@ def test_three_crashes_leave_what_an_undisturbed_run_leaves(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.corpus
+@pytest.mark.timeout(3600)
 def test_twenty_crashes_on_real_logs(tmp_path, corpus):
     logs = tmp_path / "logs"
     for path in sorted((corpus / ".claude" / "projects").rglob("*.jsonl"))[:25]:

@@ -202,6 +202,7 @@ def _request(given: TalkInput, say: Mapping[str, str]) -> str:
                 kept.add(line)
                 room -= units(line)
         text = " ".join(line for line in [head, *lines[1:]] if line in kept)
+    text = clip_units(text, REQUEST_UNITS + 1) or "…"
     if given.question:
         return say["in_reply_to"].format(request=text, question=clip_units(given.question, 30))
     return text
@@ -262,7 +263,9 @@ def _verdict(run: ToolCall, say: Mapping[str, str]) -> str:
     command = f"`{clip_units(salient.command_of(run), 12)}`"
     result = salient.result_line(run.output)
     what = f"{command} ({clip_units(result, 14)})" if result else command
-    return say["run_failed" if salient.failed(run) or salient.tells_failure(result) else "run_passed"].format(what=what)
+    if not run.answered:
+        return say["run"].format(what=command)
+    return say["run_failed" if salient.tests_failed(run) else "run_passed"].format(what=what)
 
 
 def _deeds(calls: Sequence[ToolCall], say: Mapping[str, str]) -> list[str]:
@@ -295,11 +298,12 @@ def _key_points(talks: Sequence[TalkOutline], say: Mapping[str, str]) -> list[st
         told = unique(s for t in talks for s in (_result(t, say), *central(statements(t.summary), 6 // len(talks))))
         files = unique(path for t in talks for path in t.files)
         spare = [] if len(told) > 2 else [talks[0].user_request, ", ".join(files[:5])]
-        return [clip_units(s, KEY_POINT_UNITS) for s in unique([*spare[:1], *told, *spare[1:]])][:7]
+        points = unique([*spare[:1], *told, *spare[1:]])
+        return list(unique(clip_units(point, KEY_POINT_UNITS).strip() for point in points))[:7] or ["…"]
     weight = {i: (_changed(t, say), len(t.files), units(t.summary)) for i, t in enumerate(talks)}
     chosen = sorted(sorted(weight, key=lambda i: weight[i], reverse=True)[:7])
-    points = (f"{clip_units(talks[i].user_request, 24)} → {_result(talks[i], say)}" for i in chosen)
-    return list(unique(clip_units(point, KEY_POINT_UNITS) for point in points))
+    pairs = (f"{clip_units(talks[i].user_request, 24)} → {_result(talks[i], say)}" for i in chosen)
+    return list(unique(clip_units(point, KEY_POINT_UNITS) for point in pairs))
 
 
 def _changed(talk: TalkOutline, say: Mapping[str, str]) -> bool:

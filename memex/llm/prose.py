@@ -9,7 +9,7 @@ _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _TABLE_ROW = re.compile(r"^\s*\|(.*)\|\s*$")
 _RULE = re.compile(r"^[\s\-=*_─━┌┐└┘│├┤┬┴┼★|:+]{3,}$|^\s*[★─━]+\s.*[─━]{3,}\s*$")
 _MARK = re.compile(r"^\s*(?:(?:[-*+•●✅❌☑✓✔✗⚠🔴🟡🟢🎉]\ufe0f?|\d{1,2}[.)、]|[A-Z][.)]|>+|#{1,6})\s+)+")
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
+_LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\([^)\s]{0,600}\)")
 _EMPHASIS = re.compile(r"\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)")
 _CODE_SPAN = re.compile(r"(`[^`]*`)")
 _TAG = re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?>")
@@ -34,8 +34,14 @@ _OPEN_END = (":", "：", "?", "？", "...", "…")
 _UNFINISHED = re.compile(r"[\w)`\"'”’」』）]$")
 
 
+LONGEST = 24_000
+"""Characters of a text that are read; of a longer one, a third from its head and the rest from its end."""
+
+
 def readable(text: str) -> str:
     """Drop code fences, rules and markup; keep the words. A table row reads as its cells."""
+    if len(text) > LONGEST:
+        text = text[: LONGEST // 3] + "\n" + text[-2 * LONGEST // 3 :]
     kept = []
     rows = 0
     for line in _FENCE.sub("\n", text).splitlines():

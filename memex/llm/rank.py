@@ -7,6 +7,7 @@ from typing import Any
 
 from memex.text import CJK
 
+MAX_SENTENCES = 60
 _WORD = re.compile(rf"[{CJK}]{{2}}|[^\W{CJK}]{{2,}}")
 
 
@@ -27,10 +28,11 @@ def _ranker() -> Any:
 def central(sentences: Sequence[str], count: int) -> list[str]:
     """Pick the `count` most central sentences by LexRank (Erkan & Radev 2004), in their own order.
 
-    Equal input gives equal output. Sentences without words are never picked.
+    Equal input gives equal output. Sentences without words are never picked. Ranking is quadratic, so only the
+    last MAX_SENTENCES take part.
     """
     words = _Words()
-    usable = [s for s in dict.fromkeys(sentences) if words.to_words(s)]
+    usable = [s for s in dict.fromkeys(sentences) if words.to_words(s)][-MAX_SENTENCES:]
     if len(usable) <= count:
         return usable
     from sumy.models.dom import ObjectDocumentModel, Paragraph, Sentence

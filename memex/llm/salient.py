@@ -24,11 +24,13 @@ _COMMIT = re.compile(
     r"^\[(?P<branch>[^\s\]]+)(?: \([^)]*\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.+)$", re.MULTILINE
 )
 _PULL = re.compile(r"https://[\w.-]+/\S+/(?:pull|merge_requests)/\d+")
-_TESTS = re.compile(
-    r"\b(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|gotestsum|"
-    r"(?:go|cargo|npm|pnpm|yarn|bun|make|mix|dotnet|mvn|gradle|\./gradlew|mise run|just|deno|swift)"
-    r"\s+(?:run\s+)?test\S*)\b"
+_RUNNER = re.compile(
+    r"^(?:\w+=\S*\s+)*(?:(?:sudo|time|npx|bunx|timeout\s+\S+|python[\d.]*\s+-m|(?:uv|poetry|pipenv|pdm|hatch|rye)\s+run|"
+    r"pnpm\s+exec|yarn\s+run|bundle\s+exec)\s+)*"
+    r"(?:\S*/)?(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|gotestsum|"
+    r"(?:go|cargo|npm|pnpm|yarn|bun|make|mix|dotnet|mvn|gradle|gradlew|mise\s+run|just|deno|swift)\s+(?:run\s+)?test\S*)(?:\s|$)"
 )
+_TESTS_FAILED = re.compile(r"\bFAIL(?:ED|URES)?\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b")
 _EXIT = re.compile(r"^(?:Error: )?Exit code (\d+)", re.MULTILINE)
 _NOISE = re.compile(r"^[\s\W_\d]*$")
 
@@ -52,7 +54,8 @@ def label_of(call: ToolCall) -> str:
 
 def runs_tests(call: ToolCall) -> bool:
     """Tell whether a call runs a test suite."""
-    return call.operation == "run" and bool(_TESTS.search(command_of(call)))
+    parts = re.split(r"&&|\|\||[;|]", command_of(call)) if call.operation == "run" else []
+    return any(_RUNNER.match(part.strip()) for part in parts)
 
 
 def failed(call: ToolCall) -> bool:
@@ -88,9 +91,9 @@ def result_line(output: str) -> str:
     return one_line(found[-1]).strip("=- ") if found else ""
 
 
-def tells_failure(line: str) -> bool:
-    """Tell whether a summing-up line speaks of failures, whatever the exit code was."""
-    return bool(re.search(r"\bFAIL(?:ED)?\b|\b[1-9]\d* (?:failed|failures?|errors?)\b", line))
+def tests_failed(run: ToolCall) -> bool:
+    """Tell whether a test run failed: by its exit, or by what its last lines say, for a pipe hides the exit."""
+    return failed(run) or bool(_TESTS_FAILED.search("\n".join(run.output.splitlines()[-40:])))
 
 
 def first_lines(output: str, limit: int) -> list[str]:

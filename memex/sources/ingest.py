@@ -13,14 +13,15 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from memex.errors import translated_os_errors
+from memex.errors import MemexError, translated_os_errors
 from memex.model import Source
 from memex.sources.archive import Archive, Kept, UnreadableSource, source_id
-from memex.sources.base import Adapter, Blob, Census, Found, Parsed
+from memex.sources.base import Adapter, BadLine, Blob, Census, Found, Parsed
 from memex.sources.commit import commit
 from memex.sources.project import project_of
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import to_arrow
+from memex.text import storable
 
 BATCH_BYTES = 32 * 1024 * 1024
 BATCH_SESSIONS = 200
@@ -86,13 +87,14 @@ class Ingest:
             seen.add((file.cli, str(file.path)))
             source = kept.get((file.cli, str(file.path)))
             try:
+                str(file.path).encode()
                 size = file.path.stat().st_size
                 if not file.path.is_file():
                     unreadable.append(f"{file.path}: not a file")
                     continue
                 current = source is not None and self.archive.is_current(source, file.path)
-            except OSError as error:
-                unreadable.append(f"{file.path}: {error.strerror}")
+            except (OSError, UnicodeEncodeError) as error:
+                unreadable.append(_why(file.path, error))
                 continue
             if source is not None and current and self._is_parsed(source, parsed):
                 unchanged.add(file.session_id)
@@ -135,15 +137,22 @@ class Ingest:
         for source in kept.values():
             groups.setdefault((source.cli, source.session_id), []).append(source)
         stale = {key: group for key, group in groups.items() if not all(self._is_parsed(s, before) for s in group)}
+        parsed: list[Parsed] = []
+        rows: list[Source] = []
         with collector_paused():
-            parsed = [self._parse(key, group) for key, group in stale.items()]
+            for key, group in stale.items():
+                try:
+                    result = self._parse(key, group)
+                except MemexError:
+                    raise
+                except Exception as error:  # one session that the parser cannot take must not stop the others
+                    census = Census(bad=[BadLine(0, f"the parser failed: {type(error).__name__}: {error}"[:300])])
+                    rows += [self._source_row(source, census) for source in group]
+                    continue
+                parsed.append(result)
+                rows += [self._source_row(source, result.census.get(source.id)) for source in group]
         rewritten = {s.session_id for s in kept.values() if s.id in before and before[s.id][0] != s.generation}
         commit(self.lake, parsed, rewritten)
-        rows = [
-            self._source_row(source, result.census.get(source.id))
-            for group, result in zip(stale.values(), parsed, strict=True)
-            for source in group
-        ]
         self.lake.upsert("sources", to_arrow("sources", rows))
         return IngestReport(
             sessions=len(parsed),
@@ -152,7 +161,7 @@ class Ingest:
             messages=sum(len(p.messages) for p in parsed),
             tool_calls=sum(len(p.calls) for p in parsed),
             talks=sum(len(p.talks) for p in parsed),
-            bad_lines=sum(len(c.bad) for p in parsed for c in p.census.values()),
+            bad_lines=sum(row.bad_lines.count('"offset"') for row in rows),
             unreadable=tuple(unreadable),
         )
 
@@ -162,10 +171,11 @@ class Ingest:
         unreadable = []
         for file in self.discover():
             try:
+                str(file.path).encode()
                 if file.session_id in sessions and not self.archive.is_current(self._kept(kept, file), file.path):
                     changed.append(file)
-            except OSError as error:
-                unreadable.append(f"{file.path}: {error.strerror}")
+            except (OSError, UnicodeEncodeError) as error:
+                unreadable.append(_why(file.path, error))
         bytes_read = 0
         for new in self.archive.take(changed):
             if isinstance(new, UnreadableSource):
@@ -223,6 +233,11 @@ class Ingest:
             for file in self.adapters[cli].discover(root):
                 if not any(fnmatch(str(file.path), pattern) for pattern in self.exclude):
                     yield file
+
+
+def _why(path: Path, error: OSError | UnicodeEncodeError) -> str:
+    reason = error.strerror if isinstance(error, OSError) else "its name is not UTF-8: rename it"
+    return f"{storable(str(path))}: {reason}"
 
 
 @contextmanager
