@@ -265,7 +265,7 @@ def _verdict(run: ToolCall, say: Mapping[str, str]) -> str:
     what = f"{command} ({clip_units(result, 14)})" if result else command
     if not run.answered:
         return say["run"].format(what=command)
-    return say["run_failed" if salient.tests_failed(run) else "run_passed"].format(what=what)
+    return say["run_failed" if salient.has_failed_tests(run) else "run_passed"].format(what=what)
 
 
 def _deeds(calls: Sequence[ToolCall], say: Mapping[str, str]) -> list[str]:

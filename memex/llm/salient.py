@@ -91,7 +91,7 @@ def result_line(output: str) -> str:
     return one_line(found[-1]).strip("=- ") if found else ""
 
 
-def tests_failed(run: ToolCall) -> bool:
+def has_failed_tests(run: ToolCall) -> bool:
     """Tell whether a test run failed: by its exit, or by what its last lines say, for a pipe hides the exit."""
     return failed(run) or bool(_TESTS_FAILED.search("\n".join(run.output.splitlines()[-40:])))
 

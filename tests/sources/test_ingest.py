@@ -468,3 +468,34 @@ def test_rewriting_never_loses_or_doubles_a_row(tmp_path_factory, new_home, kept
     prompts = memex.lake.count("messages", "NOT superseded AND kind = 'prompt'")
     talks = rows(memex, "talks", "NOT superseded")
     assert [t["prompt_number"] for t in talks] == [*range(1, prompts + 1)]
+
+
+def test_log_with_a_name_that_is_not_utf8_is_reported(memex, log):
+    talk(log, "fix the login").write()
+    odd = os.fsencode(log.path.parent) + b"/we'ird \xff name.jsonl"
+    with open(odd, "wb") as file:  # noqa: PTH123 - pathlib cannot write such a name down
+        file.write(log.lines())
+    plan = memex.ingest.plan()
+    assert "not UTF-8" in plan.unreadable[0]
+    assert memex.ingest.run(plan).sessions == 1
+    assert memex.ingest.plan().empty
+
+
+class Stumbling(ClaudeAdapter):
+    """A parser that fails on one session."""
+
+    def parse(self, session_id, blobs, project_of):
+        if session_id.endswith("1"):
+            raise KeyError("surprise")
+        return super().parse(session_id, blobs, project_of)
+
+
+def test_session_that_the_parser_cannot_take_stops_no_other(memex, log):
+    talk(log, "fix the login").write()
+    talk(sibling(log, 2), "fix the logout").write()
+    stumbling = replace(memex.ingest, adapters={"claude": Stumbling()})
+    report = stumbling.run(stumbling.plan())
+    assert (report.sessions, report.bad_lines) == (1, 1)
+    assert stumbling.plan().empty
+    reasons = memex.lake.scan("sources", ["bad_lines"], "bad_lines != '[]'")["bad_lines"].to_pylist()
+    assert "the parser failed: KeyError" in reasons[0]
