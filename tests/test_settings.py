@@ -139,7 +139,7 @@ def test_reference_to_an_unset_variable_is_empty(load):
 
 
 def test_references_inside_lists_are_read(load):
-    assert load('[sources]\nexclude = ["${WORK}/*"]', WORK="/work").sources.exclude == ("/work/*",)
+    assert load('[sources]\nexclude = ["${LOGS}/*"]', LOGS="/logs").sources.exclude == ("/logs/*",)
 
 
 def test_key_is_not_shown(load):

@@ -54,6 +54,9 @@ _DULL = frozenset(
 )
 
 
+_DULL_WIDE = frozenset(("分钟", "小时", "问题", "现在", "之后", "需要", "建议", "全部", "一共", "最后", "必要", "確認"))
+
+
 def suggestions(lake: Lake, index: TextIndex) -> list[str]:
     """Return up to two queries, quoted for a shell, that find something: one in Latin script, one in CJK.
 
@@ -71,7 +74,12 @@ def suggestions(lake: Lake, index: TextIndex) -> list[str]:
 
 def _wide_words(text: str) -> Iterable[str]:
     """Cut runs of CJK characters at particles; what is left and short is likely a word."""
-    return (word for run in _WIDE.findall(text) for word in _PARTICLE.split(run) if 2 <= len(word) <= 4)
+    return (
+        word
+        for run in _WIDE.findall(text)
+        for word in _PARTICLE.split(run)
+        if 2 <= len(word) <= 4 and word not in _DULL_WIDE
+    )
 
 
 def _first_found(candidates: Iterable[str], index: TextIndex) -> str:
