@@ -60,7 +60,7 @@ _DULL_WIDE = frozenset(("分钟", "小时", "问题", "现在", "之后", "需�
 def suggestions(lake: Lake, index: TextIndex) -> list[str]:
     """Return up to two queries, quoted for a shell, that find something: one in Latin script, one in CJK.
 
-    Each is the pair of words, or the short CJK word, that talk summaries hold most often.
+    Each is the pair of words, or of CJK characters, that talk summaries hold most often.
     """
     rows = lake.frame("talk_summaries", ["user_request", "summary"], "served")
     texts = [f"{request}\n{summary}" for request, summary in rows.iter_rows()]
@@ -73,13 +73,12 @@ def suggestions(lake: Lake, index: TextIndex) -> list[str]:
 
 
 def _wide_words(text: str) -> Iterable[str]:
-    """Cut runs of CJK characters at particles; what is left and short is likely a word."""
-    return (
-        word
-        for run in _WIDE.findall(text)
-        for word in _PARTICLE.split(run)
-        if 2 <= len(word) <= 4 and word not in _DULL_WIDE
-    )
+    """Give pairs of CJK characters without particles; a pair that stands alone counts three times."""
+    for run in _WIDE.findall(text):
+        pairs = (run[i : i + 2] for i in range(len(run) - 1))
+        yield from (pair for pair in pairs if not _PARTICLE.search(pair) and pair not in _DULL_WIDE)
+        alone = (piece for piece in _PARTICLE.split(run) if len(piece) == 2 and piece not in _DULL_WIDE)
+        yield from (piece for piece in alone for _time in range(2))
 
 
 def _first_found(candidates: Iterable[str], index: TextIndex) -> str:
