@@ -58,12 +58,20 @@ def killed_after(seconds: float, home: Path, logs: Path) -> bool:
 
 
 def check_moments(tmp_path: Path, logs: Path, count: int, seed: int) -> None:
+    """Strike `count` runs at random moments. A home whose run got through is compared, and a new one begun."""
     whole = undisturbed(tmp_path / "whole", logs)
     expected = rows(tmp_path / "whole")
     generator = random.Random(seed)
-    home = tmp_path / "crashed"
-    struck = sum(killed_after(generator.uniform(0.3, whole), home, logs) for _ in range(count))
-    assert struck >= count // 3, "the run ended before it could be killed"
+    struck, home = 0, tmp_path / "crashed0"
+    for attempt in range(5 * count):
+        if struck == count:
+            break
+        if killed_after(generator.uniform(0.3, 0.9 * whole), home, logs):
+            struck += 1
+        else:
+            assert rows(home) == expected
+            home = tmp_path / f"crashed{attempt + 1}"
+    assert struck == count, "the runs ended before they could be killed"
     undisturbed(home, logs)
     assert rows(home) == expected
 
@@ -77,7 +85,7 @@ def test_three_crashes_leave_what_an_undisturbed_run_leaves(tmp_path):
 @pytest.mark.timeout(3600)
 def test_twenty_crashes_on_real_logs(tmp_path, corpus):
     logs = tmp_path / "logs"
-    for path in sorted((corpus / ".claude" / "projects").rglob("*.jsonl"))[:25]:
+    for path in sorted((corpus / ".claude" / "projects").rglob("*.jsonl"))[:12]:
         target = logs / path.relative_to(corpus / ".claude")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
