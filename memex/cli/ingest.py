@@ -15,7 +15,9 @@ def ingest(as_json: Json = False) -> None:
     from memex.setup import open_memex
 
     memex = open_memex()
-    report = memex.ingest.run(memex.ingest.plan())
+    plan = memex.ingest.plan()
+    several = len(plan.batches) > 1
+    report = memex.ingest.run(plan, lambda read: note(f"read {read} of {plan.sessions} sessions") if several else None)
     refresh_raw(memex.lake, memex.raw_index)
     for problem in report.unreadable:
         note(f"cannot read {problem}")

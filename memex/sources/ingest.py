@@ -5,7 +5,7 @@ that the lake's `sources` table does not have in its present size, generation an
 """
 
 import gc
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
@@ -107,11 +107,12 @@ class Ingest:
         gone = tuple(s.path for s in absent if not s.gone and s.cli in self.roots and not Path(s.path).exists())
         return IngestPlan(tuple(_batches(sizes)), gone, len(unchanged - sizes.keys()), tuple(unreadable))
 
-    def run(self, plan: IngestPlan) -> IngestReport:
-        """Carry a plan out, batch by batch."""
+    def run(self, plan: IngestPlan, tick: Callable[[int], None] = lambda _sessions: None) -> IngestReport:
+        """Carry a plan out, batch by batch; `tick` gets the sessions read so far."""
         report = IngestReport(gone=self.mark_gone(plan.gone), unreadable=plan.unreadable)
         for batch in plan.batches:
             report += self.read(batch)
+            tick(report.sessions)
         return report
 
     def mark_gone(self, paths: Collection[str]) -> int:
