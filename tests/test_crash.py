@@ -30,6 +30,16 @@ def rows(home: Path) -> dict[str, list[dict]]:
     return found
 
 
+def within_rounding(found: dict[str, list[dict]]) -> dict[str, list[dict]]:
+    """Make vectors compare within the rounding of a model, whose sums depend on what shares a batch."""
+    return {
+        table: [
+            row | {"vector": pytest.approx(row["vector"], abs=1e-4)} if row.get("vector") else row for row in content
+        ]
+        for table, content in found.items()
+    }
+
+
 def environment(home: Path, logs: Path) -> dict[str, str]:
     return {
         **os.environ,
@@ -60,7 +70,7 @@ def killed_after(seconds: float, home: Path, logs: Path) -> bool:
 def check_moments(tmp_path: Path, logs: Path, count: int, seed: int) -> None:
     """Strike `count` runs at random moments. A home whose run got through is compared, and a new one begun."""
     whole = undisturbed(tmp_path / "whole", logs)
-    expected = rows(tmp_path / "whole")
+    expected = within_rounding(rows(tmp_path / "whole"))
     generator = random.Random(seed)
     struck, home = 0, tmp_path / "crashed0"
     for attempt in range(5 * count):
