@@ -32,12 +32,11 @@ def rows(home: Path) -> dict[str, list[dict]]:
 
 def within_rounding(found: dict[str, list[dict]]) -> dict[str, list[dict]]:
     """Make vectors compare within the rounding of a model, whose sums depend on what shares a batch."""
-    return {
-        table: [
-            row | {"vector": pytest.approx(row["vector"], abs=1e-4)} if row.get("vector") else row for row in content
-        ]
-        for table, content in found.items()
-    }
+
+    def tolerant(row: dict) -> dict:
+        return row | {"vector": pytest.approx(row["vector"], abs=1e-4)} if row.get("vector") else row
+
+    return {table: [tolerant(row) for row in content] for table, content in found.items()}
 
 
 def environment(home: Path, logs: Path) -> dict[str, str]:
