@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-Cli = Literal["claude"]
 Role = Literal["user", "assistant", "tool", "system"]
 MessageKind = Literal["prompt", "reply", "thinking", "sidechain", "notice", "boundary", "system"]
 SessionKind = Literal["main", "subagent", "probe"]
 Operation = Literal["read", "search", "fetch", "edit", "write", "run", "delegate", "plan", "ask", "other"]
 ObservationType = Literal["bugfix", "feature", "refactor", "change", "discovery", "decision"]
-MemoryKind = Literal["event", "lesson", "thread", "fact", "preference", "rule", "decision", "synopsis"]
 Level = Literal["raw", "observations", "talks", "sessions"]
 
 
