@@ -10,7 +10,7 @@ from typing import Literal
 
 Role = Literal["user", "assistant", "tool", "system"]
 MessageKind = Literal["prompt", "reply", "thinking", "sidechain", "notice", "boundary", "system"]
-SessionKind = Literal["main", "subagent", "probe"]
+SessionKind = Literal["main", "subagent", "fork", "probe", "history"]
 Operation = Literal["read", "search", "fetch", "edit", "write", "run", "delegate", "plan", "ask", "other"]
 ObservationType = Literal["bugfix", "feature", "refactor", "change", "discovery", "decision"]
 Level = Literal["raw", "observations", "talks", "sessions"]
@@ -18,7 +18,11 @@ Level = Literal["raw", "observations", "talks", "sessions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One conversation, or one subagent's share of it. `digest` hashes all that was parsed."""
+    """One conversation, or one subagent's share of it.
+
+    `root` is the native id of its first record, by which a fork finds the session it was copied from.
+    `digest` hashes the whole row.
+    """
 
     id: str
     cli: str
@@ -31,6 +35,7 @@ class Session:
     kind: SessionKind = "main"
     parent_id: str = ""
     parent_call_id: str = ""
+    root: str = ""
     agent_type: str = ""
     cli_version: str = ""
     models: tuple[str, ...] = ()
@@ -73,7 +78,10 @@ class Talk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One utterance, whole: the records of a split reply are merged. `offset` is its first line's byte."""
+    """One utterance, whole: the records of a split reply are merged. `offset` is its first line's byte.
+
+    `tokens` estimates its text; `content` hashes what counts as said in a talk, and is empty for the rest.
+    """
 
     id: str
     session_id: str
@@ -91,7 +99,9 @@ class Message:
     tokens_input: int = 0
     tokens_output: int = 0
     tokens_cached: int = 0
+    tokens: int = 0
     superseded: bool = False
+    content: str = ""
     digest: str = ""
 
 
@@ -121,6 +131,7 @@ class ToolCall:
     agent_session_id: str = ""
     source_id: str = ""
     offset: int = 0
+    tokens: int = 0
     superseded: bool = False
     content: str = ""
     digest: str = ""
@@ -128,7 +139,11 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One file of a CLI, as far as it was parsed: `size` bytes of `generation`."""
+    """One file of a CLI, as far as it was parsed: `size` bytes of `generation`.
+
+    `file_size` and the times are those of the file when it was read. `records` counts records by type and by
+    what became of them, `bad_lines` lists lines that could not be read; both are JSON.
+    """
 
     id: str
     cli: str
@@ -137,6 +152,10 @@ class Source:
     generation: int
     size: int
     parser_version: int
+    file_size: int = -1
+    file_mtime_ns: int = -1
+    file_ctime_ns: int = -1
+    gone: bool = False
     lines: int = 0
     records: str = "{}"
     bad_lines: str = "[]"

@@ -62,7 +62,7 @@ class Memex:
         from memex.sources.registry import ADAPTERS
 
         sources = self.settings.sources
-        roots = {"claude": sources.claude_config_dir.expanduser()} if sources.claude else {}
+        roots = {"claude": (sources.claude_config_dir.expanduser(),)} if sources.claude else {}
         return Ingest(self.archive, self.lake, ADAPTERS, roots, sources.exclude)
 
     @cached_property

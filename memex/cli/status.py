@@ -83,18 +83,14 @@ def _records(memex: "Memex") -> list[dict[str, Any]]:
     """Count the records read by type, and tell what became of them."""
     import orjson
 
-    counts: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str, str]] = Counter()
     for row in memex.lake.scan("sources", ["cli", "records"]).to_pylist():
-        for kind, count in orjson.loads(row["records"]).items():
-            counts[row["cli"], kind] += count
+        for kind, uses in orjson.loads(row["records"]).items():
+            for became, count in uses.items():
+                counts[row["cli"], kind, became] += count
     return [
-        {
-            "cli": cli,
-            "record": kind,
-            "count": count,
-            "became": memex.ingest.adapters[cli].record_uses.get(kind, "in the archive only"),
-        }
-        for (cli, kind), count in counts.most_common()
+        {"cli": cli, "record": kind, "became": became, "count": count}
+        for (cli, kind, became), count in sorted(counts.items(), key=lambda item: (item[0][:2], -item[1]))
     ]
 
 

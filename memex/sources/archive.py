@@ -22,10 +22,13 @@ import zstandard
 
 from memex.errors import StoreError, translated_os_errors
 from memex.sources.base import Found
+from memex.sources.walk import NO_STAT, Stat, state_of
 from memex.text import digest
 
 CHUNK = 8 * 1024 * 1024
 SYNC_THREADS = 16
+CHECKED_WHOLE = 32 * 1024 * 1024
+CHECKED_TAIL = 1024 * 1024
 
 
 class UnreadableSource(Exception):
@@ -46,7 +49,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A source as the archive has it: the latest generation and the file state it was read at."""
+    """A source as the archive has it: the latest generation, and the file state it was read at.
+
+    `first_at` is when it was read first, in ISO 8601.
+    """
 
     id: str
     cli: str
@@ -54,15 +60,24 @@ class Kept:
     session_id: str
     role: str
     generation: int = 0
-    stat: tuple[int, int] = (-1, -1)
+    stat: Stat = NO_STAT
     gone: bool = False
+    first_at: str = ""
     chunks: tuple[Chunk, ...] = field(default=(), repr=False)
 
     @property
     def size(self) -> int:
         """Bytes of the latest generation."""
-        last = [c for c in self.chunks if c.generation == self.generation]
+        return self.size_of(self.generation)
+
+    def size_of(self, generation: int) -> int:
+        """Bytes of one generation."""
+        last = self.chunks_of(generation)
         return last[-1].at + last[-1].size if last else 0
+
+    def chunks_of(self, generation: int) -> list[Chunk]:
+        """The frames of one generation, in order."""
+        return [c for c in self.chunks if c.generation == generation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +102,23 @@ class Archive:
                 yield kept
 
     def find(self, cli: str, path: Path) -> Kept | None:
-        """Look one source up."""
-        log = self._log(cli, source_id(cli, path))
-        return self._load(log)
+        """Look one source up by its place."""
+        return self.load(cli, source_id(cli, path))
+
+    def load(self, cli: str, identity: str) -> Kept | None:
+        """Look one source up by its `source_id`."""
+        return self._load(self._log(cli, identity))
+
+    def identities(self) -> Iterator[tuple[str, str]]:
+        """Name every source that was ever kept: (cli, source id)."""
+        for folder in self.root.glob("*/??"):
+            yield from ((folder.parent.name, name[:-6]) for name in os.listdir(folder) if name.endswith(".jsonl"))  # noqa: PTH208
 
     def is_current(self, kept: Kept | None, path: Path) -> bool:
         """Tell whether the file has the size and time at which it was last read."""
         if kept is None or kept.gone:
             return False
-        stat = path.stat()
-        return kept.stat == (stat.st_size, stat.st_mtime_ns)
+        return kept.stat == state_of(path.stat())
 
     def take(self, files: Iterable[Found]) -> Iterator[Kept | UnreadableSource]:
         """Read what is new in files and keep it; yield each source as kept now, or why it could not be read.
@@ -139,7 +161,7 @@ class Archive:
             file.seek(start)
             frames = _frames(log, generation)
             events += _store(frames, kept, generation, _pieces(file, stat.st_size - start), start)
-            read = {"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "generation": generation, "at": _now()}
+            read = {"stat": state_of(stat), "generation": generation, "at": _now()}
             events.append({"read": read})
             return _Taken(log, frames, events)
 
@@ -149,29 +171,27 @@ class Archive:
         with translated_os_errors(log), log.open("ab") as out:
             out.write(b"\n" * _is_torn(log) + orjson.dumps({"gone": {"at": _now()}}) + b"\n")
 
-    def read(self, kept: Kept, generation: int | None = None) -> bytes:
-        """Give back the bytes of one generation, the latest by default.
+    def pieces(self, kept: Kept, generation: int = 0, start: int = 0) -> Iterator[bytes]:
+        """Yield the bytes of one generation (the latest: 0) from `start` on, a frame at a time.
 
         Raises:
             StoreError: a frame does not decode to the bytes that were read.
         """
         wanted = generation or kept.generation
-        chunks = [c for c in kept.chunks if c.generation == wanted]
+        chunks = [c for c in kept.chunks_of(wanted) if c.at + c.size > start]
         if not chunks:
-            return b""
-        parts = []
+            return
         try:
             with _frames(self._log(kept.cli, kept.id), wanted).open("rb") as file:
                 for chunk in chunks:
                     file.seek(chunk.stored_at)
-                    parts.append(_decoded(file.read(chunk.stored), chunk, kept.path))
+                    yield _decoded(file.read(chunk.stored), chunk, kept.path)[max(0, start - chunk.at) :]
         except FileNotFoundError as error:
             raise StoreError(f"the archive of {kept.path} has lost generation {wanted}: {error.filename}") from error
-        return b"".join(parts)
 
-    def bytes_stored(self) -> int:
-        """Bytes on disk."""
-        return sum(entry.stat().st_size for entry in self.root.rglob("*") if entry.is_file())
+    def read(self, kept: Kept, generation: int = 0) -> bytes:
+        """Give back the bytes of one generation, the latest by default."""
+        return b"".join(self.pieces(kept, generation))
 
     def _log(self, cli: str, identity: str) -> Path:
         return self.root / cli / identity[:2] / f"{identity}.jsonl"
@@ -191,7 +211,8 @@ class Archive:
                 chunks.append(Chunk(**event["chunk"]))
             elif "read" in event:
                 read = event["read"]
-                fields |= {"stat": (read["size"], read["mtime_ns"]), "generation": read["generation"], "gone": False}
+                fields.setdefault("first_at", read["at"])
+                fields |= {"stat": tuple(read["stat"]), "generation": read["generation"], "gone": False}
             elif "gone" in event:
                 fields["gone"] = True
         if "cli" not in fields:
@@ -234,12 +255,23 @@ def source_id(cli: str, path: Path) -> str:
 
 
 def _prefix_holds(file: BinaryIO, kept: Kept, size: int) -> bool:
-    """Tell whether the file still begins with every byte of the latest generation."""
+    """Tell whether the file still begins with the bytes of the latest generation.
+
+    Up to CHECKED_WHOLE bytes every one is compared; of a larger file the first frame, the last ones, and one
+    between, another at each read: whoever rewrites a log rewrites its beginning or its end.
+    """
     if size < kept.size:
         return False
-    file.seek(0)
-    chunks = (c for c in kept.chunks if c.generation == kept.generation)
-    return all(hashlib.sha256(file.read(c.size)).hexdigest() == c.sha256 for c in chunks)
+    chunks = kept.chunks_of(kept.generation)
+    if kept.size > CHECKED_WHOLE:
+        tail = [c for c in chunks if c.at + c.size > kept.size - CHECKED_TAIL]
+        chunks = [chunks[0], chunks[len(kept.chunks) * 31 % len(chunks)], *tail]
+    return all(_holds(file, chunk) for chunk in chunks)
+
+
+def _holds(file: BinaryIO, chunk: Chunk) -> bool:
+    file.seek(chunk.at)
+    return hashlib.sha256(file.read(chunk.size)).hexdigest() == chunk.sha256
 
 
 def _decoded(frame: bytes, chunk: Chunk, path: str) -> bytes:

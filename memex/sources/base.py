@@ -1,71 +1,88 @@
-"""What an adapter is: one CLI's files found, grouped by session, and parsed into records.
+"""What an adapter is: one CLI's files found, grouped by session, and read into records.
 
-An adapter is one file with an object of the `Adapter` protocol, and one line in `registry.py`.
+An adapter is one file with an object of the `Adapter` protocol, and one line in `registry.py`. Its `Reader`
+takes in records in file order and builds a `Transcript` of them. A reader is pickled between two reads of a
+growing log, so what it holds is plain data, and small: finished rows leave it by `Transcript.drain`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from memex.model import Message, Session, Talk, ToolCall
-from memex.text import storable
-
-MAX_LINE = 64 * 1024 * 1024
-"""A longer line is kept in the archive and counted as bad, not parsed."""
+from memex.model import Session
+from memex.sources.lines import Census
+from memex.sources.transcript import Transcript
+from memex.sources.walk import NO_STAT, Stat
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file on disk that belongs to a session: its log, or a side file (`name` tells which)."""
+    """A file on disk that belongs to a session: its log, or a side file (`path` tells which).
+
+    `refused` says why the file, or a folder without a session, cannot or must not be read.
+    """
 
     cli: str
     path: Path
     session_id: str
     role: Literal["log", "side"] = "log"
+    stat: Stat = NO_STAT
+    refused: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(Protocol):
     """The bytes of one archived file, as far as they were read."""
 
-    source_id: str
-    path: Path
-    role: Literal["log", "side"]
-    data: bytes
+    @property
+    def source_id(self) -> str:
+        """The id of the source."""
+        ...
+
+    @property
+    def path(self) -> Path:
+        """Where the file was."""
+        ...
+
+    def pieces(self, start: int = 0) -> Iterator[bytes]:
+        """Yield the bytes from `start` on, a few MB at a time."""
+        ...
 
 
-@dataclass(frozen=True, slots=True)
-class BadLine:
-    """A line that is no JSON: where it starts, in bytes, and why it failed."""
+class Relatives(Protocol):
+    """What a reader may ask about other sessions, to tell what was copied from them."""
 
-    offset: int
-    reason: str
+    def original(self, session_id: str, root: str, /) -> str:
+        """Name the session that was kept before this one and began with the same record, or ""."""
+        ...
 
-
-@dataclass(slots=True)
-class Census:
-    """What was in one log file: lines, records by type, lines that could not be read, unfinished bytes."""
-
-    lines: int = 0
-    records: dict[str, int] = field(default_factory=dict)
-    bad: list[BadLine] = field(default_factory=list)
-    torn_bytes: int = 0
-
-    def count(self, kind: str) -> None:
-        """Count one record of a type."""
-        self.records[kind] = self.records.get(kind, 0) + 1
+    def logs(self, session_id: str, /) -> Iterable[Blob]:
+        """Give the logs of another session of the same CLI; none when it is not known."""
+        ...
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """A session as its files tell it. `census` has one entry per log file, by source id."""
+class Reader(Protocol):
+    """One session under way. `transcript` collects what was said and done.
 
-    session: Session
-    talks: tuple[Talk, ...]
-    messages: tuple[Message, ...]
-    calls: tuple[ToolCall, ...]
-    census: Mapping[str, Census]
+    `side` and `relatives` are given anew at each read; `missing` names side files that were not there.
+    """
+
+    transcript: Transcript
+    side: Mapping[str, bytes]
+    relatives: "Relatives"
+    missing: set[str]
+
+    def read(self, offset: int, record: dict[str, Any], census: Census) -> None:
+        """Take in one record of the current source, and count it, now or when its fate is known."""
+        ...
+
+    def close(self, census: Census) -> None:
+        """Take the end of the file for the end of the session: decide what was left open."""
+        ...
+
+    def session(self) -> Session:
+        """Tell what the records say of the session as a whole; counts and project are not its business."""
+        ...
 
 
 class Adapter(Protocol):
@@ -73,15 +90,17 @@ class Adapter(Protocol):
 
     cli: str
     parser_version: int
-    record_uses: Mapping[str, str]
-    """What becomes of each type of record; types that are not named stay in the archive and are counted."""
 
     def discover(self, root: Path) -> Iterator[Found]:
         """Find every file below the CLI's own folder."""
         ...
 
-    def parse(self, session_id: str, blobs: Iterable[Blob], project_of: "ProjectOf") -> Parsed:
-        """Turn the files of one session into records. The same bytes give the same records."""
+    def reader(self, session_id: str, path: Path, side: Mapping[str, bytes], relatives: Relatives) -> Reader:
+        """Begin a session whose (first) log is `path`. The same bytes give the same records."""
+        ...
+
+    def records(self, blob: Blob, census: Census, tail: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Read the records of a log from `census.read_to` on, each with its byte offset."""
         ...
 
 
@@ -91,73 +110,3 @@ class ProjectOf(Protocol):
     def __call__(self, cwd: str) -> tuple[str, str]:
         """Return (project id, short name)."""
         ...
-
-
-def json_lines(data: bytes, census: Census) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (byte offset of the line, record) for every JSON object on every whole line.
-
-    Several values on one line are all read. An unfinished last line is left for the next time, and a line
-    that cannot be read is counted, never raised. A last line without a newline is whole when it is a whole
-    object: no object is the beginning of another.
-    """
-    start = 0
-    lines = data.split(b"\n")
-    for number, line in enumerate(lines, 1):
-        offset, start = start, start + len(line) + 1
-        if offset == 0 and line.startswith(b"\xef\xbb\xbf"):
-            line = line[3:]
-        values = _values(line)
-        if values is None:
-            continue
-        records = [value for value in values if isinstance(value, dict)]
-        if number == len(lines) and not records:
-            census.torn_bytes = len(data) - offset
-            return
-        census.lines += 1
-        if not records:
-            census.bad.append(BadLine(offset, "longer than 64 MiB" if len(line) > MAX_LINE else "not a JSON object"))
-        elif len(records) < len(values):
-            census.count("(not an object)")
-        for record in records:
-            yield offset, record
-
-
-def _values(line: bytes) -> list[Any] | None:
-    """Decode the values on a line; None when it is blank, none when it cannot be read."""
-    import orjson
-
-    if len(line) > MAX_LINE:
-        return []
-    try:
-        return [orjson.loads(line)]
-    except orjson.JSONDecodeError:
-        bare = line.strip(b" \t\r\x00")
-        return _lenient(bare) if bare else None
-
-
-def _lenient(line: bytes) -> list[Any]:
-    """Read several JSON values on one line, and values that only Python's reader accepts."""
-    import json
-
-    text, position, values = line.decode("utf-8", "replace"), 0, []
-    decoder = json.JSONDecoder()
-    try:
-        while position < len(text):
-            value, position = decoder.raw_decode(text, position)
-            values.append(_storable(value))
-            while position < len(text) and text[position] in " \t\r\x00,":
-                position += 1
-    except (ValueError, RecursionError):
-        return []
-    return values
-
-
-def _storable(value: Any) -> Any:
-    """Replace lone surrogates, which only Python's reader lets pass, anywhere inside a JSON value."""
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, dict):
-        return {storable(key): _storable(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_storable(item) for item in value]
-    return value

@@ -4,72 +4,60 @@ Few of its `user` records are typed by a human, one reply is spread over several
 of a tool call is a `user` record. `prompts.py` tells prompts apart; this module puts the rest together.
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memex.model import Message, MessageKind, Role, Session, SessionKind, ToolCall
-from memex.sources.base import Blob, Census, Found, Parsed, ProjectOf, json_lines
+from memex.model import MessageKind, Role, Session, SessionKind
+from memex.sources.base import Blob, Found, Relatives
 from memex.sources.content import clean, flatten, read_time
+from memex.sources.lines import Census, json_lines
 from memex.sources.prompts import Prompt, read_prompt
-from memex.sources.talks import cut_talks
-from memex.sources.tools import files_of, may_change, operation_of, says_nothing
-from memex.text import digest, one_line, unique
+from memex.sources.transcript import MAX_COUNT, Reply, Transcript, Usage
+from memex.sources.walk import walk
+from memex.text import digest, one_line
 
-MAX_SIDE = 16 * 1024 * 1024
 _PERSISTED = re.compile(r"<persisted-output>.*?Full output saved to:[ \t]*([^\n<]+)", re.DOTALL)
-_MAX_COUNT = 2**53
-
-RECORD_USES = {
-    "user": "prompts, tool results, notices",
-    "message": "prompts (an older version's name)",
-    "assistant": "replies, thinking, tool calls",
-    "attachment": "notices; queued prompts",
-    "queue-operation": "queued prompts that stand nowhere else",
-    "system": "notices",
-    "summary": "title",
-    "ai-title": "title",
-    "custom-title": "title",
-    "(repeated uuid)": "left out: the same record again",
-}
-"""What becomes of each type of record; every other type stays in the archive and is counted."""
+_LOOK_AHEAD = 500
+"""Records within which a prompt that left the queue must show up, if it stands in a record of its own."""
+_NOWHERE = -1
+_RETRY_PROMPTS = 3
+"""Going back over so many prompts is another try at them; over more, both ways are kept."""
 
 
 class ClaudeAdapter:
     """The adapter of Claude Code."""
 
     cli = "claude"
-    parser_version = 1
-    record_uses: Mapping[str, str] = RECORD_USES
+    parser_version = 2
 
     def discover(self, root: Path) -> Iterator[Found]:
         """Find logs below `<root>/projects` and `<root>/transcripts`, each with its side files."""
         for base in (root / "projects", root / "transcripts"):
-            for path in sorted(base.rglob("*")):
-                if path.suffix == ".jsonl":
-                    yield Found(self.cli, path, f"{self.cli}:{path.stem}")
-                elif path.parent.name == "tool-results" and path.is_file():
-                    yield Found(self.cli, path, f"{self.cli}:{path.parent.parent.name}", "side")
+            for entry in walk(base):
+                path = entry.path
+                if entry.is_folder:
+                    name, role = "", "log"
+                elif path.suffix == ".jsonl":
+                    name, role = path.stem, "log"
+                elif path.parent.name == "tool-results":
+                    name, role = path.parent.parent.name, "side"
                 elif path.name.endswith(".meta.json"):
-                    yield Found(self.cli, path, f"{self.cli}:{path.name.removesuffix('.meta.json')}", "side")
+                    name, role = path.name.removesuffix(".meta.json"), "side"
+                else:
+                    continue
+                yield Found(self.cli, path, f"{self.cli}:{name}", role, entry.stat, entry.refused)  # type: ignore[arg-type]
 
-    def parse(self, session_id: str, blobs: Iterable[Blob], project_of: ProjectOf) -> Parsed:
-        """Turn the files of one session into records."""
-        assembly = _Assembly(session_id)
-        census: dict[str, Census] = {}
-        for blob in blobs:
-            if blob.role == "side":
-                assembly.side[blob.path.name] = blob.data[:MAX_SIDE]
-                continue
-            census[blob.source_id] = Census()
-            assembly.parent_id = assembly.parent_id or _parent_of(blob.path)
-            records = list(json_lines(blob.data, census[blob.source_id]))
-            assembly.add_file(blob.source_id, records, census[blob.source_id])
-        return assembly.finish(self.parser_version, project_of, census)
+    def reader(self, session_id: str, path: Path, side: Mapping[str, bytes], relatives: Relatives) -> "ClaudeReader":
+        """Begin a session."""
+        return ClaudeReader(Transcript(session_id), _parent_of(path), side, relatives)
+
+    def records(self, blob: Blob, census: Census, tail: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Read lines of JSON."""
+        return json_lines(blob.pieces(census.read_to), census, tail)
 
 
 def _parent_of(path: Path) -> str:
@@ -81,83 +69,139 @@ def _parent_of(path: Path) -> str:
 
 
 @dataclass(slots=True)
-class _Reply:
-    """One assistant message under assembly."""
+class _Queued:
+    """A prompt in the queue; `seen` when a record of its own came before it left the queue."""
 
-    seq: int
     offset: int
-    source_id: str
-    prompt_number: int
-    uuid: str
-    ts: datetime | None
-    model: str
-    texts: list[str] = field(default_factory=list)
-    thoughts: list[str] = field(default_factory=list)
-    usage: dict[str, int] = field(default_factory=dict)
-    ended: bool = False
-    aside: bool = False
+    record: dict[str, Any]
+    text: str
+    seen: bool = False
 
 
 @dataclass(slots=True)
-class _Call:
-    """One tool call under assembly."""
+class ClaudeReader:
+    """One session under way.
 
-    seq: int
-    offset: int
-    source_id: str
-    prompt_number: int
-    reply: str
-    name: str
-    given: dict[str, Any]
-    started_at: datetime | None
-    output: str = ""
-    answered: bool = False
-    is_error: bool = False
-    ended_at: datetime | None = None
-    agent: str = ""
+    `window` holds records back while it is open whether a prompt that left the queue stands in one of them.
+    """
 
-
-@dataclass(slots=True)
-class _Assembly:
-    """The state while one session's records are put together, in file order."""
-
-    session_id: str
-    side: dict[str, bytes] = field(default_factory=dict)
-    parent_id: str = ""
-    messages: list[Message] = field(default_factory=list)
-    replies: dict[str, _Reply] = field(default_factory=dict)
-    calls: dict[str, _Call] = field(default_factory=dict)
-    prompts: list[Message] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
-    seq: int = 0
-    prompt_number: int = 0
+    transcript: Transcript
+    parent_id: str
+    side: Mapping[str, bytes]
+    relatives: Relatives
+    missing: set[str] = field(default_factory=set)
     facts: dict[str, str] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
-    places: dict[str, list[int]] = field(default_factory=dict)
-    place: int = 0
-    queue: list[tuple[int, int, dict[str, Any]]] = field(default_factory=list)
-    first_ts: datetime | None = None
-    last_ts: datetime | None = None
-    source_id: str = ""
+    times: list[datetime] = field(default_factory=list)
+    seen: set[int] = field(default_factory=set)
+    copied: set[int] = field(default_factory=set)
+    copying: bool = False
+    original: str = ""
+    root: str = ""
+    queue: list[_Queued] = field(default_factory=list)
+    window: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    delivered: set[int] = field(default_factory=set)
+    prompt_parents: dict[int, int] = field(default_factory=dict)
 
-    def add_file(self, source_id: str, records: list[tuple[int, dict[str, Any]]], census: Census) -> None:
-        """Take in one log file."""
-        self.source_id = source_id
-        self.places = _delivered(records)
-        for self.place, (offset, record) in enumerate(records):
-            kind = record.get("type")
-            census.count(kind if isinstance(kind, str) else "(no type)")
-            uuid = record.get("uuid")
-            if isinstance(uuid, str) and kind != "file-history-snapshot":
-                if uuid in self.seen:
-                    census.count("(repeated uuid)")
-                    continue
-                self.seen.add(uuid)
-            self._note(record)
-            self._add(str(kind), offset, record)
-        for place, offset, record in self.queue:  # typed, and never withdrawn
-            self._deliver(place, offset, record, record)
+    def read(self, offset: int, record: dict[str, Any], census: Census) -> None:
+        """Take in one record, or hold it back."""
+        if self.window or self._leaves_queue(record):
+            self.window.append((offset, record))
+            self._settle(census, ended=False)
+        else:
+            self._take(offset, record, census)
+
+    def close(self, census: Census) -> None:
+        """Decide about prompts that left the queue last, and take those still in it as typed."""
+        self._settle(census, ended=True)
+        for queued in self.queue:
+            if not queued.seen:
+                self._add_queued(queued, queued.offset, queued.record)
         self.queue.clear()
+
+    def session(self) -> Session:
+        """Tell what the records say of the session."""
+        native = self.transcript.session_id.split(":", 1)[1]
+        named = self.facts.get("sessionId", "")
+        parent = self.parent_id or (f"claude:{named}" if self.is_agent and named not in ("", native) else "")
+        return Session(
+            id=self.transcript.session_id,
+            cli="claude",
+            native_id=native,
+            project_id="",
+            project="",
+            cwd=self.facts.get("cwd", ""),
+            git_branch=self.facts.get("gitBranch", ""),
+            title=self._title(),
+            kind=self._kind(),
+            parent_id=parent or self.original,
+            root=self.root,
+            agent_type=self._agent_type(),
+            cli_version=self.facts.get("version", ""),
+            started_at=self.times[0] if self.times else None,
+            ended_at=self.times[1] if self.times else None,
+        )
+
+    def _take(self, offset: int, record: dict[str, Any], census: Census) -> None:
+        kind = record.get("type")
+        kind = kind if isinstance(kind, str) else "(no type)"
+        census.count(kind, self._repeats(kind, record) or self._became(kind, offset, record))
+
+    def _became(self, kind: str, offset: int, record: dict[str, Any]) -> str:
+        self._note(record)
+        match kind:
+            case "assistant":
+                return self._add_assistant(offset, record)
+            case "message" if _role_of(record) == "assistant":
+                return self._add_assistant(offset, record)
+            case "user" | "message":
+                return self._add_user(offset, record)
+            case "queue-operation":
+                return self._add_queue(offset, record)
+            case "attachment":
+                return self._add_attachment(offset, record)
+            case "system":
+                return self._add_text(offset, record, "system", "system", flatten(record.get("content")))
+            case "progress":
+                return self._add_progress(offset, record)
+            case "summary":
+                self.titles["summary"] = clean(record.get("summary"))
+                return "title"
+            case "ai-title" | "custom-title":
+                named = (clean(record.get(key)) for key in ("aiTitle", "customTitle", "title"))
+                self.titles[kind] = next(filter(None, named), "")
+                return "title"
+            case _:
+                return "in the archive only"
+
+    def _repeats(self, kind: str, record: dict[str, Any]) -> str:
+        """Tell whether a record stands in this session already, or was copied from the one it continues."""
+        uuid = record.get("uuid")
+        if not isinstance(uuid, str) or kind == "file-history-snapshot":
+            return f"copied from {self.original}" if self.copying else ""
+        if not self.root and kind in ("user", "assistant"):
+            self._find_original(uuid)
+        if self.copied:
+            self.copying = _copy_mark(record) in self.copied
+            if self.copying:
+                return f"copied from {self.original}"
+        mark = _mark(uuid)
+        if mark in self.seen:
+            return "left out: the same record again"
+        self.seen.add(mark)
+        return ""
+
+    def _find_original(self, uuid: str) -> None:
+        """Find the session that this one was forked or resumed from: both begin with the same record."""
+        self.root = uuid
+        self.original = "" if self.is_agent else self.relatives.original(self.transcript.session_id, uuid)
+        if self.original:
+            self.copied = {
+                _copy_mark(record)
+                for blob in self.relatives.logs(self.original)
+                for _offset, record in json_lines(blob.pieces(), Census())
+                if isinstance(record.get("uuid"), str)
+            }
 
     def _note(self, record: dict[str, Any]) -> None:
         """Remember where, when and with what the session ran: the first folder, the last version."""
@@ -170,165 +214,213 @@ class _Assembly:
             facts["version"] = version
         ts = read_time(record.get("timestamp"))
         if ts:
-            if self.first_ts is None or ts < self.first_ts:
-                self.first_ts = ts
-            if self.last_ts is None or ts > self.last_ts:
-                self.last_ts = ts
+            first, last = self.times or (ts, ts)
+            self.times = [min(first, ts), max(last, ts)]
 
-    def _add(self, kind: str, offset: int, record: dict[str, Any]) -> None:
-        match kind:
-            case "assistant":
-                self._add_assistant(offset, record)
-            case "message" if _role_of(record) == "assistant":
-                self._add_assistant(offset, record)
-            case "user" | "message":
-                self._add_user(offset, record)
-            case "queue-operation":
-                self._add_queue(offset, record)
-            case "attachment":
-                self._add_attachment(offset, record)
-            case "system":
-                self._add_text(offset, record, "system", "system", flatten(record.get("content")))
-            case "summary":
-                self.titles["summary"] = clean(record.get("summary"))
-            case "ai-title" | "custom-title":
-                named = (clean(record.get(key)) for key in ("aiTitle", "customTitle", "title"))
-                self.titles[kind] = next(filter(None, named), "")
-            case _:
-                pass
-
-    def _add_user(self, offset: int, record: dict[str, Any]) -> None:
+    def _add_user(self, offset: int, record: dict[str, Any]) -> str:
         message = record.get("message")
         content = message.get("content") if isinstance(message, dict) else record.get("content")
         blocks = content if isinstance(content, list) else []
-        for block in blocks:
-            if isinstance(block, dict) and block.get("type") == "tool_result":
-                self._answer(block, record)
+        results = [b for b in blocks if isinstance(b, dict) and b.get("type") == "tool_result"]
+        for block in results:
+            self._answer(block, offset, record)
         if record.get("isCompactSummary") is True:
-            self._add_text(offset, record, "user", "boundary", flatten(content))
-            return
+            return self._add_text(offset, record, "user", "boundary", flatten(content))
         prompt = read_prompt(record, content, self.is_agent)
         if prompt:
+            became = self._note_rewind(record, prompt)
             self._add_prompt(offset, record, prompt)
-        else:
-            kind: MessageKind = "sidechain" if self._is_aside(record) else "notice"
-            self._add_text(offset, record, "user", kind, flatten(content, with_results=False))
+            return became
+        kind: MessageKind = "sidechain" if self._is_aside(record) else "notice"
+        became = self._add_text(offset, record, "user", kind, flatten(content, with_results=False))
+        return "tool result" if results else became
 
-    def _add_prompt(self, offset: int, record: dict[str, Any], prompt: Prompt) -> None:
-        self.prompt_number += 1
+    def _add_prompt(self, offset: int, record: dict[str, Any], prompt: Prompt, late: bool = False) -> None:
         if prompt.title:
             self.titles["rename"] = prompt.title
-        text = prompt.text or "[image]"
-        message = self._message(offset, record, "user", "prompt", text, images=prompt.images)
-        self.messages.append(message)
-        self.prompts.append(message)
+        about = _place(offset, record)
+        about["images"] = prompt.images
+        if late:
+            self.transcript.late_prompt(prompt.text or "[image]", about.pop("ts"), **about)
+        else:
+            self.transcript.prompt(prompt.text or "[image]", **about)
+        for queued in self.queue:
+            if offset not in self.delivered and not queued.seen and one_line(queued.text) == one_line(prompt.text):
+                queued.seen = True
+                break
 
-    def _add_text(self, offset: int, record: dict[str, Any], role: Role, kind: MessageKind, text: str) -> None:
-        if text.strip():
-            self.messages.append(self._message(offset, record, role, kind, text))
+    def _note_rewind(self, record: dict[str, Any], prompt: Prompt) -> str:
+        """Take back the prompts that this one was typed instead of: it hangs on the record that they hung on.
 
-    def _add_queue(self, offset: int, record: dict[str, Any]) -> None:
-        """Follow the prompt queue: what was delivered and stands nowhere else is a prompt of its own."""
+        Shell escapes and commands hang on a shared caveat and replace nothing.
+        """
+        parent = record.get("parentUuid")
+        if not isinstance(parent, str) or prompt.text.startswith(("!", "/")):
+            return "prompt"
+        number = self.transcript.prompt_number
+        replaced = self.prompt_parents.get(_mark(parent))
+        self.prompt_parents[_mark(parent)] = number + 1
+        if replaced is None:
+            return "prompt"
+        if number - replaced >= _RETRY_PROMPTS:
+            return "prompt after going back far: both ways are kept"
+        self.transcript.abandon(range(replaced, number + 1))
+        return "prompt instead of earlier ones"
+
+    def _add_text(self, offset: int, record: dict[str, Any], role: Role, kind: MessageKind, text: str) -> str:
+        if not text.strip():
+            return "no text"
+        self.transcript.say(role, kind, text, **_place(offset, record))
+        return kind
+
+    def _add_queue(self, offset: int, record: dict[str, Any]) -> str:
+        """Follow the prompt queue; what leaves it is for `_settle`."""
         match record.get("operation"):
             case "enqueue":
-                self.queue.append((self.place, offset, record))
+                self.queue.append(_Queued(offset, record, flatten(record.get("content"))))
             case "popAll":
                 self.queue.clear()
-            case "dequeue" | "remove" if self.queue:
-                place, _offset, queued = self.queue.pop(0)
-                self._deliver(place, offset, record, queued)
+        return "prompt queue"
 
-    def _deliver(self, place: int, offset: int, record: dict[str, Any], queued: dict[str, Any]) -> None:
-        """Make a prompt of what was queued at `place`, unless a later record holds it."""
-        text = flatten(queued.get("content"))
-        later = self.places.get(one_line(text), [])
-        while later and later[0] < place:
-            later.pop(0)
-        if later:
-            later.pop(0)
-            return
-        prompt = read_prompt({"type": "user"}, text)
-        if prompt:
-            self._add_prompt(offset, record, prompt)
+    def _leaves_queue(self, record: dict[str, Any]) -> bool:
+        leaves = record.get("type") == "queue-operation" and record.get("operation") in ("dequeue", "remove")
+        return leaves and bool(self.queue)
 
-    def _add_attachment(self, offset: int, record: dict[str, Any]) -> None:
+    def _settle(self, census: Census, ended: bool) -> None:
+        """Work the window off, up to a prompt of which it is not yet known whether a later record holds it."""
+        while self.window:
+            offset, record = self.window[0]
+            if self._leaves_queue(record):
+                queued = self._next_queued(record)
+                place = offset if queued.seen else self._delivery(queued.text, ended)
+                if place is None:
+                    return
+                self.queue.remove(queued)
+                self._note(record)
+                became = self._add_queued(queued, offset, record) if place == _NOWHERE else "prompt queue"
+                self.delivered.add(place)
+                census.count("queue-operation", became)
+            else:
+                self._take(offset, record, census)
+            self.delivered.discard(offset)
+            del self.window[0]
+
+    def _next_queued(self, record: dict[str, Any]) -> _Queued:
+        """Tell which prompt an operation takes out of the queue: the one it names, else the first."""
+        named = one_line(flatten(record.get("content")))
+        return next((q for q in self.queue if named and one_line(q.text) == named), self.queue[0])
+
+    def _delivery(self, text: str, ended: bool) -> int | None:
+        """Find the offset of the record that holds a prompt, or _NOWHERE; None when it may yet come.
+
+        It stands before the second reply that follows.
+        """
+        wanted = one_line(text)
+        replies = set()
+        for offset, record in self.window[1:]:
+            if record.get("type") == "assistant":
+                message = record.get("message")
+                replies.add(str(message.get("id") if isinstance(message, dict) else offset))
+            elif offset not in self.delivered and one_line(_queueable(record)) == wanted:
+                return offset
+        return _NOWHERE if ended or len(replies) > 1 or len(self.window) > _LOOK_AHEAD else None
+
+    def _add_queued(self, queued: _Queued, offset: int, record: dict[str, Any]) -> str:
+        """Make a prompt of one that stands nowhere but in the queue."""
+        prompt = read_prompt({"type": "user"}, queued.record.get("content"))
+        if prompt is None:
+            return "prompt queue"
+        self._add_prompt(offset, record, prompt)
+        return "prompt that stands nowhere else"
+
+    def _add_attachment(self, offset: int, record: dict[str, Any]) -> str:
         body = record.get("attachment")
         body = body if isinstance(body, dict) else {}
-        text = flatten(body.get("prompt") or body.get("content"))
         if body.get("type") == "queued_command":
             prompt = read_prompt({"type": "user", **_origin_of(body)}, body.get("prompt"))
             if prompt:
-                self._add_prompt(offset, record, prompt)
-                return
-        self._add_text(offset, record, "system", "notice", text)
+                self._add_prompt(offset, record, prompt, late=True)
+                return "prompt"
+        return self._add_text(offset, record, "system", "notice", flatten(body.get("prompt") or body.get("content")))
 
-    def _add_assistant(self, offset: int, record: dict[str, Any]) -> None:
+    def _add_progress(self, offset: int, record: dict[str, Any]) -> str:
+        """Take in what a subagent without a log of its own said; the rest of progress comes with results."""
+        data = record.get("data")
+        inner = data.get("message") if isinstance(data, dict) and data.get("type") == "agent_progress" else None
+        if not isinstance(data, dict) or not isinstance(inner, dict):
+            return "in the archive only"
+        agent = f"claude:agent-{data.get('agentId')}"
+        call = self.transcript.calls.get(str(record.get("parentToolUseID")))
+        if call:
+            call.agent_session_id = agent
+        if any(True for _ in self.relatives.logs(agent)):
+            return "in the subagent's own log"
+        message = inner.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        role: Role = "assistant" if inner.get("type") == "assistant" else "user"
+        inner = {"timestamp": record.get("timestamp"), **inner}
+        mark = _mark(str(inner.get("uuid")))
+        if mark in self.seen:
+            return "left out: the same record again"
+        self.seen.add(mark)
+        return self._add_text(offset, inner, role, "sidechain", flatten(content, with_calls=True))
+
+    def _add_assistant(self, offset: int, record: dict[str, Any]) -> str:
         message = record.get("message")
         message = message if isinstance(message, dict) else {}
         content = message.get("content")
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
         if record.get("isApiErrorMessage") is True or message.get("model") == "<synthetic>":
-            self._add_text(offset, record, "assistant", "notice", flatten(content))
-            return
-        key = str(message.get("id") or record.get("uuid") or offset)
-        reply = self.replies.get(key)
-        if reply is None:
-            self.seq += 1
-            model = message.get("model")
-            reply = self.replies[key] = _Reply(
-                self.seq, offset, self.source_id, self.prompt_number, str(record.get("uuid") or ""),
-                read_time(record.get("timestamp")), model if isinstance(model, str) else "",
-                aside=self._is_aside(record),
-            )  # fmt: skip
+            return self._add_text(offset, record, "assistant", "notice", flatten(content))
+        model = message.get("model")
+        reply = self.transcript.reply(
+            str(message.get("id") or record.get("uuid") or offset),
+            offset=offset,
+            ts=read_time(record.get("timestamp")),
+            uuid=str(record.get("uuid") or ""),
+            model=model if isinstance(model, str) else "",
+            aside=self._is_aside(record),
+        )
         for block in blocks:
             block = {"type": "text", "text": block} if isinstance(block, str) else block
             if isinstance(block, dict):
-                self._add_block(key, reply, block, offset, record)
-        _keep_usage(reply.usage, message.get("usage"))
+                self._add_block(reply, block, offset, record)
+        if not self.transcript.is_repeated(reply):
+            _keep_usage(reply.usage, message.get("usage"))
         reply.ended = reply.ended or message.get("stop_reason") == "end_turn"
+        return "reply"
 
-    def _add_block(self, key: str, reply: _Reply, block: dict[str, Any], offset: int, record: dict[str, Any]) -> None:
+    def _add_block(self, reply: Reply, block: dict[str, Any], offset: int, record: dict[str, Any]) -> None:
         match block.get("type"):
             case "text":
                 _merge_text(reply.texts, clean(block.get("text")), reply.ended)
             case "thinking":
                 _merge_text(reply.thoughts, clean(block.get("thinking")), reply.ended)
             case "tool_use" | "server_tool_use" | "mcp_tool_use":
-                self._call(key, block, offset, record)
+                native = str(block.get("id") or f"{reply.key}@{offset}")
+                name = str(block.get("name") or "unknown")
+                ts = read_time(record.get("timestamp"))
+                self.transcript.call(native, reply.key, name, block.get("input"), offset=offset, ts=ts)
             case _:
                 pass
 
-    def _call(self, key: str, block: dict[str, Any], offset: int, record: dict[str, Any]) -> None:
-        native = str(block.get("id") or f"{key}@{offset}")
-        given = block.get("input")
-        given = given if isinstance(given, dict) else {"input": given}
-        old = self.calls.get(native)
-        if old:
-            old.given = given
-            return
-        self.seq += 1
-        self.calls[native] = _Call(
-            self.seq, offset, self.source_id, self.prompt_number, key, str(block.get("name") or "unknown"), given,
-            read_time(record.get("timestamp")),
-        )  # fmt: skip
-
-    def _answer(self, block: dict[str, Any], record: dict[str, Any]) -> None:
-        call = self.calls.get(str(block.get("tool_use_id")))
-        output = flatten(block.get("content"))
-        if call is None:
-            if output.strip():
-                self.messages.append(
-                    self._message(-1, record, "tool", "notice", output, of=str(block.get("tool_use_id")))
-                )
-            return
+    def _answer(self, block: dict[str, Any], offset: int, record: dict[str, Any]) -> None:
+        native = str(block.get("tool_use_id"))
         result = record.get("toolUseResult")
-        agent = result.get("agentId") if isinstance(result, dict) else None
-        named = result.get("persistedOutputPath") if isinstance(result, dict) else None
-        call.output = self._whole_output(output, named if isinstance(named, str) else "")
-        call.answered = True
-        call.is_error = block.get("is_error") is True
-        call.ended_at = read_time(record.get("timestamp"))
-        call.agent = agent if isinstance(agent, str) else ""
+        result = result if isinstance(result, dict) else {}
+        agent, named = result.get("agentId"), result.get("persistedOutputPath")
+        output = self._whole_output(flatten(block.get("content")), named if isinstance(named, str) else "")
+        joined = self.transcript.answer(
+            native,
+            output,
+            is_error=block.get("is_error") is True,
+            ts=read_time(record.get("timestamp")),
+            agent=f"claude:agent-{agent}" if isinstance(agent, str) and agent else "",
+        )
+        if not joined and output.strip():
+            place = _place(offset, record)
+            place["native"] = f"{place['uuid'] or f'{self.transcript.source_id[:8]}@{offset}'}:{native}"
+            self.transcript.say("tool", "notice", output, **place)
 
     def _whole_output(self, text: str, path: str) -> str:
         """Put an oversized output back, from its file in this session's `tool-results` folder."""
@@ -336,145 +428,15 @@ class _Assembly:
         if not match:
             return text
         name = re.split(r"[\\/]", (path or match[1]).strip())[-1]
-        data = self.side.get(name)
-        return clean(data.decode("utf-8", "replace")) if data is not None else text
-
-    def _message(
-        self,
-        offset: int,
-        record: dict[str, Any],
-        role: Role,
-        kind: MessageKind,
-        text: str,
-        images: int = 0,
-        of: str = "",
-    ) -> Message:
-        self.seq += 1
-        uuid = record.get("uuid")
-        uuid = uuid if isinstance(uuid, str) else ""
-        native = uuid or f"{self.source_id[:8]}@{offset}.{self.seq}"
-        ts = read_time(record.get("timestamp"))
-        return Message(
-            id=f"{self.session_id}#{native}" + (f":{of}" if of else ""),
-            session_id=self.session_id,
-            prompt_number=self.prompt_number,
-            seq=self.seq,
-            role=role,
-            kind=kind,
-            text=text,
-            ts=ts,
-            uuid=uuid,
-            source_id=self.source_id,
-            offset=offset,
-            images=images,
-            digest=digest(text, kind, f"{self.prompt_number} {self.seq} {self.source_id} {offset} {ts} {images}"),
-        )
-
-    def finish(self, parser_version: int, project_of: ProjectOf, census: dict[str, Census]) -> Parsed:
-        """Close the session: messages in order, talks cut, everything hashed."""
-        messages = sorted([*self.messages, *self._reply_messages()], key=lambda m: (m.seq, m.kind == "reply"))
-        calls = [self._tool_call(native, call) for native, call in self.calls.items()]
-        talks = cut_talks(self.prompts, messages, calls)
-        project_id, project = project_of(self.facts.get("cwd", ""))
-        native = self.session_id.split(":", 1)[1]
-        session = Session(
-            id=self.session_id,
-            cli="claude",
-            native_id=native,
-            project_id=project_id,
-            project=project,
-            cwd=self.facts.get("cwd", ""),
-            git_branch=self.facts.get("gitBranch", ""),
-            title=self._title(),
-            kind=self._kind(),
-            parent_id=self._parent(native),
-            agent_type=self._agent_type(),
-            cli_version=self.facts.get("version", ""),
-            models=unique(r.model for r in self.replies.values()),
-            started_at=self.first_ts,
-            ended_at=self.last_ts,
-            talks=len(talks),
-            messages=len(messages),
-            tool_calls=len(calls),
-            tokens_raw=sum(t.tokens_raw for t in talks),
-            tokens_input=sum(r.usage.get("input_tokens", 0) for r in self.replies.values()),
-            tokens_output=sum(r.usage.get("output_tokens", 0) for r in self.replies.values()),
-            tokens_cached=sum(r.usage.get("cache_read_input_tokens", 0) for r in self.replies.values()),
-            parser_version=parser_version,
-        )
-        mark = digest(repr(session), *(m.digest for m in messages), *(c.digest for c in calls))
-        return Parsed(replace(session, digest=mark), talks, tuple(messages), tuple(calls), census)
-
-    def _tool_call(self, native: str, call: _Call) -> ToolCall:
-        import orjson
-
-        try:
-            given = orjson.dumps(call.given, default=str).decode()
-        except TypeError:  # nested too deep, or a number too large: keep the text of it
-            given = orjson.dumps({"input": _text_of(call.given)}).decode()
-        operation = operation_of(call.name)
-        content = digest(call.name, given, call.output, str(call.is_error))
-        place = f"{call.prompt_number} {call.seq} {call.source_id} {call.offset} {call.started_at} {call.ended_at}"
-        return ToolCall(
-            id=f"{self.session_id}#{native}",
-            session_id=self.session_id,
-            prompt_number=call.prompt_number,
-            seq=call.seq,
-            message_id=f"{self.session_id}#{call.reply}",
-            name=call.name,
-            operation=operation,
-            input=given,
-            output=call.output,
-            answered=call.answered,
-            is_error=call.is_error,
-            empty=says_nothing(call.output),
-            mutates=may_change(operation, call.given),
-            files=files_of(call.given),
-            started_at=call.started_at,
-            ended_at=call.ended_at,
-            agent_session_id=f"claude:agent-{call.agent}" if call.agent else "",
-            source_id=call.source_id,
-            offset=call.offset,
-            content=content,
-            digest=digest(content, place, call.agent),
-        )
-
-    def _reply_messages(self) -> Iterator[Message]:
-        for key, reply in self.replies.items():
-            identity = f"{self.session_id}#{key}"
-            thoughts = "\n\n".join(filter(None, reply.thoughts))
-            if thoughts:
-                yield self._reply_message(f"{identity}:thinking", "thinking", thoughts, reply, {})
-            text = "\n\n".join(filter(None, reply.texts))
-            yield self._reply_message(identity, "sidechain" if reply.aside else "reply", text, reply, reply.usage)
-
-    def _reply_message(
-        self, identity: str, kind: MessageKind, text: str, reply: _Reply, usage: dict[str, int]
-    ) -> Message:
-        place = f"{reply.prompt_number} {reply.seq} {reply.source_id} {reply.offset} {reply.ts} {usage}"
-        return Message(
-            id=identity,
-            session_id=self.session_id,
-            prompt_number=reply.prompt_number,
-            seq=reply.seq,
-            role="assistant",
-            kind=kind,
-            text=text,
-            ts=reply.ts,
-            model=reply.model,
-            uuid=reply.uuid,
-            source_id=reply.source_id,
-            offset=reply.offset,
-            tokens_input=usage.get("input_tokens", 0),
-            tokens_output=usage.get("output_tokens", 0),
-            tokens_cached=usage.get("cache_read_input_tokens", 0),
-            digest=digest(text, kind, place),
-        )
+        if name not in self.side:
+            self.missing.add(name)
+            return text
+        return clean(self.side[name].decode("utf-8", "replace"))
 
     @property
     def is_agent(self) -> bool:
         """Whether the session is a subagent's: its files are called agent-<id>."""
-        return self.session_id.split(":", 1)[1].startswith("agent-")
+        return self.transcript.session_id.split(":", 1)[1].startswith("agent-")
 
     def _is_aside(self, record: dict[str, Any]) -> bool:
         """Tell whether a record is a subagent's, written into the file of its parent as older versions did."""
@@ -482,28 +444,23 @@ class _Assembly:
 
     def _title(self) -> str:
         ranked = (self.titles.get(k, "") for k in ("rename", "custom-title", "ai-title", "summary"))
-        first = self.prompts[0].text[:1000] if self.prompts else ""
-        return next(filter(None, map(one_line, ranked)), one_line(first))[:200]
+        return next(filter(None, map(one_line, ranked)), one_line(self.transcript.first_prompt))[:200]
 
     def _kind(self) -> SessionKind:
         if self.is_agent:
             return "subagent"
-        only = [p.text.split()[0] for p in self.prompts]
-        return "probe" if only == ["/usage"] and not self.calls else "main"
-
-    def _parent(self, native: str) -> str:
-        if self.parent_id:
-            return self.parent_id
-        named = self.facts.get("sessionId", "")
-        return f"claude:{named}" if self.is_agent and named not in ("", native) else ""
+        first = self.transcript.first_prompt.split(maxsplit=1)
+        if first[:1] == ["/usage"] and self.transcript.prompt_number == 1 and not self.transcript.called:
+            return "probe"
+        return "fork" if self.original else "main"
 
     def _agent_type(self) -> str:
         import orjson
 
-        for name, data in self.side.items():
+        for name in self.side:
             if name.endswith(".meta.json"):
                 try:
-                    meta = orjson.loads(data)
+                    meta = orjson.loads(self.side[name])
                 except orjson.JSONDecodeError:
                     continue
                 if isinstance(meta, dict):
@@ -511,29 +468,29 @@ class _Assembly:
         return ""
 
 
+def _place(offset: int, record: dict[str, Any]) -> dict[str, Any]:
+    """Say where and when a message was written."""
+    uuid = record.get("uuid")
+    return {
+        "offset": offset,
+        "ts": read_time(record.get("timestamp")),
+        "uuid": uuid if isinstance(uuid, str) else "",
+    }
+
+
+def _mark(key: str) -> int:
+    """Shorten an id to 8 bytes: a session has thousands, and they are kept from read to read."""
+    return int(digest(key)[:16], 16)
+
+
+def _copy_mark(record: dict[str, Any]) -> int:
+    """Mark a record by its id and time: a copy has both, an unrelated record of the same id has not."""
+    return _mark(f"{record.get('uuid')} {record.get('timestamp')}")
+
+
 def _role_of(record: dict[str, Any]) -> Any:
     message = record.get("message")
     return message.get("role") if isinstance(message, dict) else record.get("role")
-
-
-def _text_of(given: dict[str, Any]) -> str:
-    """Write arguments that JSON cannot hold as text; what is nested beyond reach stays in the archive."""
-    try:
-        return json.dumps(given, ensure_ascii=False, default=str)
-    except RecursionError:
-        return "(nested too deep)"
-
-
-def _delivered(records: list[tuple[int, dict[str, Any]]]) -> dict[str, list[int]]:
-    """List, by text, the positions of the records that are prompts themselves, to match the queue against."""
-    places: dict[str, list[int]] = {}
-    if not any(record.get("type") == "queue-operation" for _offset, record in records):
-        return places
-    for place, (_offset, record) in enumerate(records):
-        text = _queueable(record)
-        if text:
-            places.setdefault(one_line(text), []).append(place)
-    return places
 
 
 def _queueable(record: dict[str, Any]) -> str:
@@ -566,11 +523,13 @@ def _merge_text(parts: list[str], text: str, ended: bool) -> None:
     parts.append(text)
 
 
-def _keep_usage(kept: dict[str, int], usage: Any) -> None:
+def _keep_usage(kept: Usage, given: Any) -> None:
     """Keep the snapshot with the most output tokens: each record of a message repeats its usage."""
-    if not isinstance(usage, dict):
+    if not isinstance(given, dict):
         return
-    numbers = {key: value for key, value in usage.items() if isinstance(value, int) and 0 <= value < _MAX_COUNT}
-    if numbers.get("output_tokens", 0) >= kept.get("output_tokens", -1):
-        kept.clear()
-        kept.update(numbers)
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens")
+    input_, output, cached = (
+        value if isinstance(value := given.get(name), int) and 0 <= value < MAX_COUNT else 0 for name in names
+    )
+    if output >= kept.output:
+        kept.input, kept.output, kept.cached = input_, output, cached

@@ -1,76 +1,137 @@
-"""Write parsed sessions into the lake: only rows that changed, and nothing is ever dropped.
+"""Write what was read into the lake: only rows that changed, and nothing is ever dropped.
 
 A row that a rewritten source no longer has stays, marked superseded. One that vanished though the source
 only grew was read another way by now (a queued prompt that was delivered, a newer parser) and is deleted:
 its text stands elsewhere.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from memex.sources.base import Parsed
+from memex.model import Message, Session, Talk, ToolCall
+from memex.sources.base import ProjectOf
+from memex.sources.parse import SLICE, SessionParse
+from memex.sources.talks import View, complete, cut_talks, makers
+from memex.sources.transcript import Rows
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CHILD_TABLES = ("messages", "tool_calls", "talks")
+_RAW = ("messages", "tool_calls")
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    digests: dict[str, str]
-    live: set[str]
+@dataclass(slots=True)
+class Commit:
+    """One batch of sessions on its way into the lake. `known` are those of which the lake has rows."""
+
+    lake: Lake
+    known: frozenset[str]
+    messages: int = 0
+    calls: int = 0
+    _rows: dict[str, dict[str, Message | ToolCall]] = field(default_factory=lambda: {table: {} for table in _RAW})
+    _held: int = 0
+
+    def add(self, rows: Rows) -> None:
+        """Take rows in; write when many are held. Of a repeated id the last one counts."""
+        self._rows["messages"] |= {m.id: m for m in rows.messages}
+        self._rows["tool_calls"] |= {c.id: c for c in rows.calls}
+        self._held += sum(len(m.text) for m in rows.messages) + sum(len(c.input) + len(c.output) for c in rows.calls)
+        if self._held > 2 * SLICE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that differ from what is stored."""
+        self.messages += len(self._rows["messages"])
+        self.calls += len(self._rows["tool_calls"])
+        for table, rows in self._rows.items():
+            stored = self._stored(table, [r.id for r in rows.values() if r.session_id in self.known])
+            changed = [r for r in rows.values() if stored.get(r.id) != (r.digest, r.superseded)]
+            self.lake.upsert(table, to_arrow(table, changed))
+            rows.clear()
+        self._held = 0
+
+    def finish(self, parses: Sequence[SessionParse], rewritten: frozenset[str], project_of: ProjectOf) -> list[Session]:
+        """Write the rest, retire what is no longer there, and bring talks and sessions up to date.
+
+        `rewritten` names the sessions of which a source was rewritten since they were last read.
+        """
+        self.flush()
+        for parse in parses:
+            if parse.session_id in self.known:
+                self._retire(parse, parse.session_id in rewritten)
+            if parse.abandoned:
+                self._supersede_talks(parse.session_id, parse.abandoned)
+        touched = [parse.session for parse in parses if parse.session]
+        return write_views(self.lake, [*touched, *self._agents_of(touched)], project_of)
+
+    def _stored(self, table: str, ids: Sequence[str]) -> dict[str, tuple[str, bool]]:
+        if not ids:
+            return {}
+        rows = self.lake.scan(table, ("id", "digest", "superseded"), in_list("id", ids)).to_pydict()
+        return dict(zip(rows["id"], zip(rows["digest"], rows["superseded"], strict=True), strict=True))
+
+    def _retire(self, parse: SessionParse, rewritten: bool) -> None:
+        mine = in_list("session_id", [parse.session_id])
+        for table in _RAW:
+            gone = parse.taken_back
+            if parse.whole:
+                stored = self.lake.scan(table, ["id"], f"{mine} AND NOT superseded")["id"].to_pylist()
+                gone = set(stored) - parse.ids
+            if not gone:
+                continue
+            where = f"{mine} AND {in_list('id', sorted(gone))}"
+            if rewritten:
+                self._supersede(table, where)
+            elif self.lake.count(table, where):
+                self.lake.delete(table, where)
+
+    def _supersede_talks(self, session_id: str, numbers: Iterable[int]) -> None:
+        listed = ", ".join(map(str, sorted(numbers)))
+        for table in _RAW:
+            self._supersede(
+                table, f"{in_list('session_id', [session_id])} AND prompt_number IN ({listed}) AND NOT superseded"
+            )
+
+    def _supersede(self, table: str, where: str) -> None:
+        self.lake.upsert(table, _superseded(self.lake.scan(table, None, where)))
+
+    def _agents_of(self, sessions: Sequence[Session]) -> list[Session]:
+        """Read the stored subagents that calls of these sessions made: they may learn of their call only now."""
+        ids = [s.id for s in sessions]
+        where = f"{in_list('session_id', ids)} AND agent_session_id != ''"
+        made = set(self.lake.scan("tool_calls", ["agent_session_id"], where)["agent_session_id"].to_pylist()) - set(ids)
+        if not made:
+            return []
+        return sessions_from(self.lake.scan("sessions", None, in_list("id", sorted(made))).to_pylist())
 
 
-def commit(lake: Lake, sessions: Sequence[Parsed], rewritten: Collection[str] = ()) -> None:
-    """Upsert what changed of these sessions, children before the session rows.
-
-    `rewritten` names the sessions of which a source was rewritten since they were last committed.
-    """
-    if not sessions:
-        return
-    ids = [p.session.id for p in sessions]
-    known = lake.scan("sessions", ("id",), in_list("id", ids))["id"].to_pylist()
-    rows: dict[str, list[Any]] = {
-        "messages": [m for p in sessions for m in p.messages],
-        "tool_calls": [c for p in sessions for c in p.calls],
-        "talks": [t for p in sessions for t in p.talks],
-    }
-    for table in _CHILD_TABLES:
-        stored = _stored(lake, table, known)
-        changed = [r for r in rows[table] if stored.digests.get(r.id) != r.digest or r.id not in stored.live]
-        lake.upsert(table, to_arrow(table, changed))
-        _retire(lake, table, stored.live - {r.id for r in rows[table]}, rewritten)
-    stored = _stored(lake, "sessions", known)
-    lake.upsert(
-        "sessions",
-        to_arrow("sessions", [p.session for p in sessions if stored.digests.get(p.session.id) != p.session.digest]),
-    )
+def write_views(lake: Lake, sessions: Sequence[Session], project_of: ProjectOf) -> list[Session]:
+    """Derive talks and counts of sessions from their messages and calls, and write what changed."""
+    ids = [s.id for s in sessions]
+    view = View.of(lake, ids)
+    talks = cut_talks(view)
+    _write_changed(lake, "talks", talks, in_list("session_id", ids))
+    whole = complete(sessions, view, talks, makers(lake, sessions), project_of)
+    _write_changed(lake, "sessions", whole, in_list("id", ids))
+    return whole
 
 
-def _stored(lake: Lake, table: str, sessions: Sequence[str]) -> _Stored:
-    if not sessions:
-        return _Stored({}, set())
-    if table == "sessions":
-        rows = lake.scan(table, ("id", "digest"), in_list("id", sessions)).to_pydict()
-        rows["superseded"] = [False] * len(rows["id"])
-    else:
-        rows = lake.scan(table, ("id", "digest", "superseded"), in_list("session_id", sessions)).to_pydict()
-    digests = dict(zip(rows["id"], rows["digest"], strict=True))
-    return _Stored(digests, {i for i, old in zip(rows["id"], rows["superseded"], strict=True) if not old})
+def sessions_from(rows: Iterable[dict[str, Any]]) -> list[Session]:
+    """Turn rows back into records."""
+    return [Session(**{**row, "models": tuple(row["models"] or ()), "digest": ""}) for row in rows]
 
 
-def _retire(lake: Lake, table: str, ids: set[str], rewritten: Collection[str]) -> None:
-    if not ids:
-        return
-    gone = in_list("id", sorted(ids))
-    of_rewritten = in_list("session_id", sorted(rewritten))
-    lake.upsert(table, _superseded(lake.scan(table, None, f"{gone} AND {of_rewritten}")))
-    if lake.count(table, f"{gone} AND NOT ({of_rewritten})"):
-        lake.delete(table, f"{gone} AND NOT ({of_rewritten})")
+def _write_changed(lake: Lake, table: str, records: Sequence[Talk] | Sequence[Session], where: str) -> None:
+    """Upsert the records whose digest is new, and delete rows that no record stands for."""
+    stored = lake.scan(table, ["id", "digest"], where).to_pydict()
+    digests = dict(zip(stored["id"], stored["digest"], strict=True))
+    lake.upsert(table, to_arrow(table, [r for r in records if digests.get(r.id) != r.digest]))
+    stray = digests.keys() - {r.id for r in records}
+    if stray:
+        lake.delete(table, in_list("id", sorted(stray)))
 
 
 def _superseded(rows: "pa.Table") -> "pa.Table":

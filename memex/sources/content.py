@@ -1,13 +1,14 @@
 """What the JSON of a log holds: text in blocks, times in several notations."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 from memex.text import plain
 
 
-def flatten(content: Any, with_results: bool = True) -> str:
-    """Join the text of a content field: a string, or blocks of text and tool results."""
+def flatten(content: Any, with_results: bool = True, with_calls: bool = False) -> str:
+    """Join the text of a content field: a string, or blocks of text, tool results and tool calls."""
     if isinstance(content, str):
         return plain(content)
     if isinstance(content, dict):
@@ -24,6 +25,8 @@ def flatten(content: Any, with_results: bool = True) -> str:
                     parts.append(clean(block.get("text")))
                 case "tool_result" if with_results:
                     parts.append(flatten(block.get("content")))
+                case "tool_use" if with_calls:
+                    parts.append(f"[{block.get('name')}] {json.dumps(block.get('input'), ensure_ascii=False)}")
                 case "image" | "document" as kind:
                     parts.append(f"[{kind}]")
     return "\n".join(part for part in parts if part)

@@ -1,14 +1,15 @@
 """Ingest: bytes into the archive, records into the lake. Unchanged files cause no write.
 
-What is pending is computed, never remembered: a file that differs from the archive, or an archived file
-that the lake's `sources` table does not have in its present size, generation and parser version.
+What is pending is computed, never remembered: a file whose state differs from that in the lake's `sources`
+table, or an archived file that the table does not have in its present generation, size and parser version.
 """
 
 import gc
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cached_property
 from pathlib import Path
 
 from filelock import FileLock
@@ -16,11 +17,16 @@ from filelock import FileLock
 from memex.errors import MemexError, translated_os_errors
 from memex.model import Source
 from memex.sources.archive import Archive, Kept, UnreadableSource, source_id
-from memex.sources.base import Adapter, BadLine, Blob, Census, Found, Parsed
-from memex.sources.commit import commit
+from memex.sources.base import Adapter, Found
+from memex.sources.blobs import KeptBlob, SideFiles, distinct
+from memex.sources.commit import Commit
+from memex.sources.kin import Kin
+from memex.sources.lines import BadLine, Census
+from memex.sources.parse import Checkpoints, SessionParse
 from memex.sources.project import project_of
+from memex.sources.walk import Stat
 from memex.store.lake import Lake, in_list
-from memex.store.schemas import to_arrow
+from memex.store.schemas import RAW_TABLES, to_arrow
 from memex.text import storable
 
 BATCH_BYTES = 32 * 1024 * 1024
@@ -66,46 +72,62 @@ class IngestReport:
 
 
 @dataclass(frozen=True, slots=True)
+class _State:
+    """A source as the lake knows it."""
+
+    id: str
+    session_id: str
+    file: Stat
+    gone: bool
+    parsed: tuple[int, int, int]
+    """Generation, size, parser version."""
+
+
+@dataclass(frozen=True)
 class Ingest:
-    """The verb, with its parts. `roots` names the folder of each CLI that is read."""
+    """The verb, with its parts. `roots` names the folders of each CLI that are read."""
 
     archive: Archive
     lake: Lake
     adapters: Mapping[str, Adapter]
-    roots: Mapping[str, Path]
+    roots: Mapping[str, tuple[Path, ...]]
     exclude: tuple[str, ...] = ()
 
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """Where readers are set aside between two reads of a growing log."""
+        return Checkpoints(self.archive.root.parent / "cache" / "readers")
+
     def plan(self) -> IngestPlan:
-        """Compare disk, archive and lake."""
-        kept = {(source.cli, source.path): source for source in self.archive.sources()}
-        parsed = self._parsed()
-        sizes: dict[str, int] = {}
-        unchanged: set[str] = set()
+        """Compare disk, lake and archive."""
+        known = self._states()
+        pending: dict[str, _Pending] = {}
         seen: set[tuple[str, str]] = set()
+        unchanged: set[str] = set()
         unreadable = []
         for file in self.discover():
-            seen.add((file.cli, str(file.path)))
-            source = kept.get((file.cli, str(file.path)))
-            try:
-                str(file.path).encode()
-                size = file.path.stat().st_size
-                if not file.path.is_file():
-                    unreadable.append(f"{file.path}: not a file")
-                    continue
-                current = source is not None and self.archive.is_current(source, file.path)
-            except (OSError, UnicodeEncodeError) as error:
-                unreadable.append(_why(file.path, error))
+            key = (file.cli, str(file.path))
+            seen.add(key)
+            if problem := _problem(file):
+                unreadable.append(f"{storable(key[1])}: {problem}")
                 continue
-            if source is not None and current and self._is_parsed(source, parsed):
+            state = known.get(key)
+            if state and not state.gone and state.file == file.stat and self._is_current(file.cli, state):
                 unchanged.add(file.session_id)
             else:
-                sizes[file.session_id] = sizes.get(file.session_id, 0) + size
-        absent = [source for key, source in kept.items() if key not in seen and source.cli in self.adapters]
-        for source in absent:
-            if not self._is_parsed(source, parsed):
-                sizes[source.session_id] = sizes.get(source.session_id, 0) + source.size
-        gone = tuple(s.path for s in absent if not s.gone and s.cli in self.roots and not Path(s.path).exists())
-        return IngestPlan(tuple(_batches(sizes)), gone, len(unchanged - sizes.keys()), tuple(unreadable))
+                pending.setdefault(file.session_id, _Pending()).add(file.stat[0], file.stat[1])
+        gone = []
+        for (cli, path), state in known.items():
+            if cli not in self.adapters or (cli, path) in seen:
+                continue
+            if not self._is_current(cli, state):
+                pending.setdefault(state.session_id, _Pending()).add(state.parsed[1], state.file[1])
+            if not state.gone and cli in self.roots and not Path(path).exists():
+                gone.append(path)
+        for kept in self._orphans({state.id for state in known.values()}):
+            if (kept.cli, kept.path) not in seen:
+                pending.setdefault(kept.session_id, _Pending()).add(kept.size, kept.stat[1])
+        return IngestPlan(tuple(_batches(pending)), tuple(gone), len(unchanged - pending.keys()), tuple(unreadable))
 
     def run(self, plan: IngestPlan, tick: Callable[[int], None] = lambda _sessions: None) -> IngestReport:
         """Carry a plan out, batch by batch; `tick` gets the sessions read so far."""
@@ -117,135 +139,321 @@ class Ingest:
 
     def mark_gone(self, paths: Collection[str]) -> int:
         """Note the sources that are no longer on disk; nothing of them is removed."""
-        gone = [source for source in self.archive.sources() if source.path in paths and not source.gone]
-        for source in gone:
-            self.archive.mark_gone(source)
-        return len(gone)
+        if not paths:
+            return 0
+        with self._locked():
+            rows = self.lake.scan("sources", None, in_list("path", sorted(paths)) + " AND NOT gone").to_pylist()
+            for row in rows:
+                if kept := self.archive.load(row["cli"], row["id"]):
+                    self.archive.mark_gone(kept)
+            self.lake.upsert("sources", to_arrow("sources", [Source(**{**row, "gone": True}) for row in rows]))
+        return len(rows)
+
+    def keep(self, sessions: Collection[str]) -> IngestReport:
+        """Archive what is new of some sessions, and parse nothing yet."""
+        wanted = frozenset(sessions)
+        with self._locked():
+            files = [file for file in self.discover() if file.session_id in wanted and not _problem(file)]
+            bytes_read, unreadable = self._keep(files, self._kept(sorted(wanted), files))
+        return IngestReport(bytes_read=bytes_read, unreadable=unreadable)
 
     def read(self, sessions: Collection[str]) -> IngestReport:
         """Archive and parse some sessions. Two processes take turns, and see each other's work."""
+        wanted = frozenset(sessions)
+        return self.read_files(wanted, (file for file in self.discover() if file.session_id in wanted))
+
+    def read_files(self, sessions: Collection[str], files: Iterable[Found]) -> IngestReport:
+        """Archive and parse some sessions, given their files that are still on disk."""
+        with self._locked():
+            ids, files = sorted(set(sessions)), [file for file in files if not _problem(file)]
+            kept = self._kept(ids, files)
+            bytes_read, unreadable = self._keep(files, kept)
+            before = {state.id: state for state in self._states(in_list("session_id", ids)).values()}
+            groups: dict[str, list[Kept]] = {}
+            for source in kept.values():
+                groups.setdefault(source.session_id, []).append(source)
+            stale, touched = {}, []
+            for session, group in groups.items():
+                if not all(self._is_parsed(source, before.get(source.id)) for source in group):
+                    stale[session] = group
+                else:
+                    touched += [source for source in group if before[source.id].file != source.stat]
+            self._note_state(touched)
+            report = self._parse(stale, before)
+        return report + IngestReport(bytes_read=bytes_read, unreadable=unreadable)
+
+    def rebuild(self, tick: Callable[[int], None] = lambda _sessions: None) -> IngestReport:
+        """Make sources, sessions, talks, messages and calls anew from the archive alone.
+
+        Every generation is read, oldest first, so what a rewrite dropped is stored again as superseded.
+        """
+        with self._locked():
+            self.checkpoints.clear()
+            for table in RAW_TABLES:
+                self.lake.clear(table)
+            kept: dict[str, list[Kept]] = {}
+            for source in self.archive.sources():
+                if source.cli in self.adapters:
+                    kept.setdefault(source.session_id, []).append(source)
+            unread = [_source_row(k, Census(), parser_version=0, size=0) for group in kept.values() for k in group]
+            self.lake.upsert("sources", to_arrow("sources", unread))
+            order = sorted(kept, key=lambda session: min((k.first_at, k.stat[1], session) for k in kept[session]))
+            report = IngestReport()
+            for start in range(0, len(order), BATCH_SESSIONS):
+                report += self._parse({session: kept[session] for session in order[start : start + BATCH_SESSIONS]}, {})
+                tick(report.sessions)
+        return report
+
+    def discover(self) -> Iterator[Found]:
+        """Find every log file that is not excluded."""
+        for cli, roots in self.roots.items():
+            for root in roots:
+                for file in self.adapters[cli].discover(root):
+                    if not any(fnmatch(str(file.path), pattern) for pattern in self.exclude):
+                        yield file
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
         home = self.archive.root.parent
         with translated_os_errors(home):
             home.mkdir(parents=True, exist_ok=True, mode=0o700)
             with FileLock(home / "ingest.lock"):
-                return self._read(frozenset(sessions))
+                yield
 
-    def _read(self, sessions: frozenset[str]) -> IngestReport:
-        before = self._parsed(in_list("session_id", sorted(sessions)))
-        kept = {source.id: source for source in self.archive.sources() if source.session_id in sessions}
-        bytes_read, unreadable = self._keep(sessions, kept)
-        groups: dict[tuple[str, str], list[Kept]] = {}
-        for source in kept.values():
-            groups.setdefault((source.cli, source.session_id), []).append(source)
-        stale = {key: group for key, group in groups.items() if not all(self._is_parsed(s, before) for s in group)}
-        parsed: list[Parsed] = []
+    def _kept(self, sessions: list[str], files: list[Found]) -> dict[str, Kept]:
+        """Look up what the archive has of some sessions and files, by source id."""
+        rows = self.lake.scan("sources", ["id", "cli"], in_list("session_id", sessions)).to_pylist()
+        wanted = {row["id"]: row["cli"] for row in rows} | {_id(file): file.cli for file in files}
+        found = {key: kept for key, cli in wanted.items() if (kept := self.archive.load(cli, key))}
+        return found | {kept.id: kept for kept in self._orphans() if kept.session_id in set(sessions)}
+
+    def _keep(self, files: list[Found], kept: dict[str, Kept]) -> tuple[int, tuple[str, ...]]:
+        """Archive what is new of some files, into `kept` too; return the bytes read and what could not be."""
+        bytes_read, unreadable, added = 0, [], []
+        changed = [file for file in files if not _has(kept.get(_id(file)), file)]
+        for new in self.archive.take(changed):
+            if isinstance(new, UnreadableSource):
+                unreadable.append(storable(str(new)))
+                continue
+            old = kept.get(new.id)
+            if old is None:
+                added.append(_source_row(new, Census(), parser_version=0, size=0))
+            bytes_read += new.size - (old.size if old and old.generation == new.generation else 0)
+            kept[new.id] = new
+        self.lake.upsert("sources", to_arrow("sources", added))
+        return bytes_read, tuple(unreadable)
+
+    def _parse(self, groups: Mapping[str, list[Kept]], before: Mapping[str, _State]) -> IngestReport:
+        """Read sessions from the archive into the lake, each generation that the lake has not seen."""
+        report = IngestReport()
+        seen = {key: state.parsed[0] for key, state in before.items() if state.parsed[0]}
+        todo = {session: (group, self._next_generation(group, before)) for session, group in groups.items()}
+        while todo:
+            report += self._parse_generation(todo, before, seen)
+            seen |= {k.id: min(number, k.generation) for group, number in todo.values() for k in group}
+            todo = {
+                session: (group, number + 1)
+                for session, (group, number) in todo.items()
+                if number < max(source.generation for source in group)
+            }
+        return report
+
+    def _next_generation(self, group: list[Kept], before: Mapping[str, _State]) -> int:
+        """Tell with which generation to go on: the last one read, unless it was read to its end."""
+        last = max(before[k.id].parsed[0] if k.id in before else 0 for k in group)
+        version = self.adapters[group[0].cli].parser_version
+        whole = all(
+            k.id in before and before[k.id].parsed == (at := min(last, k.generation), k.size_of(at), version)
+            for k in group
+        )
+        return max(1, min(last + whole, max(k.generation for k in group)))
+
+    def _parse_generation(
+        self, groups: Mapping[str, tuple[list[Kept], int]], before: Mapping[str, _State], seen: Mapping[str, int]
+    ) -> IngestReport:
+        ids = sorted(groups)
+        known = frozenset(self.lake.scan("sessions", ["id"], in_list("id", ids))["id"].to_pylist())
+        commit = Commit(self.lake, known)
+        kin: dict[str, Kin] = {}
+        done: list[SessionParse] = []
         rows: list[Source] = []
         with collector_paused():
-            for key, group in stale.items():
+            for session, (group, generation) in groups.items():
+                cli = group[0].cli
+                parse = self._session_parse(
+                    session, group, generation, kin.setdefault(cli, Kin(self.archive, self.lake, cli))
+                )
+                if parse is None:  # side files whose log is not there
+                    rows += [self._source_row(source, Census(), generation) for source in group]
+                    continue
+                self._go_on(parse, before)
                 try:
-                    result = self._parse(key, group)
+                    for slice_ in parse.rows():
+                        commit.add(slice_)
                 except MemexError:
                     raise
                 except Exception as error:  # one session that the parser cannot take must not stop the others
-                    census = Census(bad=[BadLine(0, f"the parser failed: {type(error).__name__}: {error}"[:300])])
-                    rows += [self._source_row(source, census) for source in group]
-                    continue
-                parsed.append(result)
-                rows += [self._source_row(source, result.census.get(source.id)) for source in group]
-        rewritten = {s.session_id for s in kept.values() if s.id in before and before[s.id][0] != s.generation}
-        commit(self.lake, parsed, rewritten)
+                    reason = f"the parser failed: {type(error).__name__}: {error}"[:300]
+                    parse.censuses = {log.source_id: Census(bad=[BadLine(0, reason)]) for log in parse.logs}
+                else:
+                    done.append(parse)
+                rows += [self._source_row(s, parse.censuses.get(s.id, Census()), generation) for s in group]
+        rewritten = frozenset(
+            session
+            for session, (group, generation) in groups.items()
+            if any(seen.get(k.id, generation) < min(generation, k.generation) for k in group)
+        )
+        sessions = commit.finish(done, rewritten, project_of)
+        for parse in done:
+            self.checkpoints.save(parse.session_id, parse.saved)
         self.lake.upsert("sources", to_arrow("sources", rows))
         return IngestReport(
-            sessions=len(parsed),
+            sessions=len(done),
             files=len(rows),
-            bytes_read=bytes_read,
-            messages=sum(len(p.messages) for p in parsed),
-            tool_calls=sum(len(p.calls) for p in parsed),
-            talks=sum(len(p.talks) for p in parsed),
+            messages=commit.messages,
+            tool_calls=commit.calls,
+            talks=sum(s.talks for s in sessions),
             bad_lines=sum(row.bad_lines.count('"offset"') for row in rows),
-            unreadable=tuple(unreadable),
         )
 
-    def _keep(self, sessions: frozenset[str], kept: dict[str, Kept]) -> tuple[int, list[str]]:
-        """Archive what is new of some sessions; return the bytes read and the files that could not be."""
-        changed = []
-        unreadable = []
-        for file in self.discover():
-            try:
-                str(file.path).encode()
-                if file.session_id in sessions and not self.archive.is_current(self._kept(kept, file), file.path):
-                    changed.append(file)
-            except (OSError, UnicodeEncodeError) as error:
-                unreadable.append(_why(file.path, error))
-        bytes_read = 0
-        for new in self.archive.take(changed):
-            if isinstance(new, UnreadableSource):
-                unreadable.append(str(new))
-                continue
-            old = kept.get(new.id)
-            bytes_read += new.size - (old.size if old and old.generation == new.generation else 0)
-            kept[new.id] = new
-        return bytes_read, unreadable
-
-    def _kept(self, kept: Mapping[str, Kept], file: Found) -> Kept | None:
-        return kept.get(source_id(file.cli, file.path))
-
-    def _parse(self, key: tuple[str, str], sources: list[Kept]) -> Parsed:
-        cli, session_id = key
-        ordered = sorted(sources, key=lambda s: (s.role != "side", s.path))
-        blobs = (Blob(s.id, Path(s.path), "side" if s.role == "side" else "log", self.archive.read(s)) for s in ordered)
-        return self.adapters[cli].parse(session_id, blobs, project_of)
-
-    def _source_row(self, source: Kept, census: Census | None) -> Source:
-        import orjson
-
-        row = Source(
-            id=source.id,
-            cli=source.cli,
-            path=source.path,
-            session_id=source.session_id,
-            generation=source.generation,
-            size=source.size,
-            parser_version=self.adapters[source.cli].parser_version,
-        )
-        if census is None:
-            return row
-        return replace(
-            row,
-            lines=census.lines,
-            records=orjson.dumps(census.records).decode(),
-            bad_lines=orjson.dumps(census.bad).decode(),
-            torn_bytes=census.torn_bytes,
+    def _session_parse(self, session: str, group: list[Kept], generation: int, kin: Kin) -> SessionParse | None:
+        blobs = [KeptBlob(self.archive, kept, min(generation, kept.generation)) for kept in group]
+        logs = distinct([blob for blob in blobs if blob.kept.role == "log"])
+        sides = [blob for blob in blobs if blob.kept.role == "side"]
+        if not logs:
+            return None
+        return SessionParse(
+            self.adapters[kin.cli],
+            session,
+            logs,
+            logs[0].generation,
+            logs[0].kept.size_of(logs[0].generation),
+            SideFiles(sides),
+            {side.path.name: (side.generation, side.kept.size_of(side.generation)) for side in sides},
+            kin,
         )
 
-    def _parsed(self, where: str | None = None) -> dict[str, tuple[int, int, int]]:
-        columns = ("id", "generation", "size", "parser_version")
-        rows = self.lake.scan("sources", columns, where).to_pydict()
-        states = zip(rows["generation"], rows["size"], rows["parser_version"], strict=True)
-        return dict(zip(rows["id"], states, strict=True))
+    def _go_on(self, parse: SessionParse, before: Mapping[str, _State]) -> None:
+        """Let a read begin where the last one ended, when lake and checkpoint agree on where that was."""
+        saved = self.checkpoints.load(parse)
+        state = before.get(saved.source_id) if saved else None
+        if saved and state and state.parsed == (saved.generation, saved.size, saved.parser_version):
+            parse.checkpoint = saved
 
-    def _is_parsed(self, source: Kept, parsed: Mapping[str, tuple[int, int, int]]) -> bool:
+    def _states(self, where: str | None = None) -> dict[tuple[str, str], _State]:
+        """Read what the lake knows of sources, by CLI and path."""
+        columns = ["cli", "path", "id", "session_id", "file_size", "file_mtime_ns", "file_ctime_ns", "gone"]
+        columns += ["generation", "size", "parser_version"]
+        rows = self.lake.scan("sources", columns, where)
+        values = (rows[name].to_pylist() for name in columns)
+        return {
+            (cli, path): _State(key, session, (size, mtime, ctime), gone, (generation, read, version))
+            for cli, path, key, session, size, mtime, ctime, gone, generation, read, version in zip(
+                *values, strict=True
+            )
+        }
+
+    def _orphans(self, known: Collection[str] | None = None) -> Iterator[Kept]:
+        """Find what the archive has and the lake has not: a crash, or a lake made anew."""
+        known = set(self.lake.scan("sources", ["id"])["id"].to_pylist()) if known is None else known
+        for cli, key in self.archive.identities():
+            if key not in known and cli in self.adapters and (kept := self.archive.load(cli, key)):
+                yield kept
+
+    def _is_current(self, cli: str, state: _State) -> bool:
+        return state.parsed[2] == self.adapters[cli].parser_version
+
+    def _is_parsed(self, source: Kept, state: _State | None) -> bool:
         version = self.adapters[source.cli].parser_version
-        return parsed.get(source.id) == (source.generation, source.size, version)
+        return state is not None and state.parsed == (source.generation, source.size, version)
 
-    def discover(self) -> Iterator[Found]:
-        """Find every log file that is not excluded."""
-        for cli, root in self.roots.items():
-            for file in self.adapters[cli].discover(root):
-                if not any(fnmatch(str(file.path), pattern) for pattern in self.exclude):
-                    yield file
+    def _note_state(self, sources: list[Kept]) -> None:
+        """Record the file state of sources that were touched and hold what they held."""
+        states = {source.id: source.stat for source in sources}
+        rows = self.lake.scan("sources", None, in_list("id", sorted(states))).to_pylist()
+        for row in rows:
+            row["file_size"], row["file_mtime_ns"], row["file_ctime_ns"] = states[row["id"]]
+            row["gone"] = False
+        self.lake.upsert("sources", to_arrow("sources", [Source(**row) for row in rows]))
+
+    def _source_row(self, kept: Kept, census: Census, generation: int) -> Source:
+        read = min(generation, kept.generation)
+        return _source_row(kept, census, self.adapters[kept.cli].parser_version, kept.size_of(read), read)
 
 
-def _why(path: Path, error: OSError | UnicodeEncodeError) -> str:
-    reason = error.strerror if isinstance(error, OSError) else "its name is not UTF-8: rename it"
-    return f"{storable(str(path))}: {reason}"
+@dataclass(slots=True)
+class _Pending:
+    """What there is to read of a session: bytes, and when it was last written."""
+
+    bytes: int = 0
+    written: int = 0
+
+    def add(self, size: int, mtime: int) -> None:
+        self.bytes += size
+        self.written = max(self.written, mtime)
+
+
+def _batches(pending: Mapping[str, _Pending]) -> Iterator[tuple[str, ...]]:
+    """Cut sessions into batches of bounded size, oldest first; one larger than the bound is alone."""
+    batch: list[str] = []
+    room = BATCH_BYTES
+    for session in sorted(pending, key=lambda s: (pending[s].written, s)):
+        size = pending[session].bytes
+        if batch and (size > room or len(batch) >= BATCH_SESSIONS):
+            yield tuple(batch)
+            batch, room = [], BATCH_BYTES
+        batch.append(session)
+        room -= size
+    if batch:
+        yield tuple(batch)
+
+
+def _id(file: Found) -> str:
+    return source_id(file.cli, file.path)
+
+
+def _has(kept: Kept | None, file: Found) -> bool:
+    return kept is not None and not kept.gone and kept.stat == file.stat
+
+
+def _problem(file: Found) -> str:
+    """Say why a file cannot be read; nothing when it can."""
+    if file.refused:
+        return file.refused
+    try:
+        str(file.path).encode()
+    except UnicodeEncodeError:
+        return "its name is not UTF-8: rename it"
+    return ""
+
+
+def _source_row(kept: Kept, census: Census, parser_version: int, size: int, generation: int = 0) -> Source:
+    import orjson
+
+    return Source(
+        id=kept.id,
+        cli=kept.cli,
+        path=kept.path,
+        session_id=kept.session_id,
+        generation=generation,
+        size=size,
+        parser_version=parser_version,
+        file_size=kept.stat[0],
+        file_mtime_ns=kept.stat[1],
+        file_ctime_ns=kept.stat[2],
+        gone=kept.gone,
+        lines=census.lines,
+        records=orjson.dumps(census.records).decode(),
+        bad_lines=orjson.dumps(census.bad).decode(),
+        torn_bytes=census.torn_bytes,
+    )
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """Keep the garbage collector from walking the many small objects of a batch again and again.
 
-    A batch is bounded and holds no cycles; pausing saves a quarter of the time of parsing.
+    A batch holds few rows at a time and no cycles; pausing saves a quarter of the time of parsing.
     """
     running = gc.isenabled()
     gc.disable()
@@ -254,17 +462,3 @@ def collector_paused() -> Iterator[None]:
     finally:
         if running:
             gc.enable()
-
-
-def _batches(sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
-    """Cut sessions (id → bytes) into batches of bounded size; one larger than the bound is alone."""
-    batch: list[str] = []
-    room = BATCH_BYTES
-    for session, size in sorted(sizes.items()):
-        if batch and (size > room or len(batch) >= BATCH_SESSIONS):
-            yield tuple(batch)
-            batch, room = [], BATCH_BYTES
-        batch.append(session)
-        room -= size
-    if batch:
-        yield tuple(batch)

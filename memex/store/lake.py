@@ -145,10 +145,25 @@ class Lake:
         with self._lock(table), _translated(table):
             self.dataset(table).delete(where)
 
+    def clear(self, table: str) -> None:
+        """Delete every row of a table that can be made anew."""
+        self.delete(table, "true")
+
     def optimize(self, table: str) -> None:
         """Compact small files, bring the indexes up to date, drop versions older than an hour."""
         with self._lock(table), _translated(table):
             self._optimize(table)
+
+    def add_columns(self, table: str, names: Sequence[str]) -> None:
+        """Add columns of the present schema to an older table, null in every row."""
+        import pyarrow as pa
+
+        wanted = schemas.schema(table)
+        with self._lock(table), _translated(table):
+            dataset = self.dataset(table)
+            missing = [wanted.field(name) for name in names if name not in dataset.schema.names]
+            if missing:
+                dataset.add_columns(pa.schema(missing))
 
     def dimension(self, table: str) -> int:
         """Tell the dimension of the vector column, 0 when there is none yet."""

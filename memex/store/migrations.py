@@ -15,7 +15,16 @@ if TYPE_CHECKING:
 
 Step = Callable[["Lake"], None]
 
-MIGRATIONS: Mapping[int, Step] = {}
+
+def _to_2(lake: "Lake") -> None:
+    """Rows of raw text learn their tokens and content, sessions their first record, sources the file state."""
+    lake.add_columns("messages", ["tokens", "content"])
+    lake.add_columns("tool_calls", ["tokens"])
+    lake.add_columns("sessions", ["root"])
+    lake.add_columns("sources", ["file_size", "file_mtime_ns", "file_ctime_ns", "gone"])
+
+
+MIGRATIONS: Mapping[int, Step] = {2: _to_2}
 """The step that leads to each version, from 2 on."""
 
 

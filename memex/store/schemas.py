@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the whole lake; `migrations.py` leads from each to the next."""
+
+RAW_TABLES = ("sources", "sessions", "talks", "messages", "tool_calls")
+"""The tables that can be made anew from the archive."""
 
 SUMMARY_TABLES = {"observations": "observations", "talks": "talk_summaries", "sessions": "session_summaries"}
 """The table of each level above raw."""
@@ -43,6 +46,10 @@ _TABLES: dict[str, dict[str, str]] = {
         "session_id": _TEXT,
         "generation": _INT,
         "size": _INT,
+        "file_size": _INT,
+        "file_mtime_ns": _INT,
+        "file_ctime_ns": _INT,
+        "gone": _BOOL,
         "parser_version": _INT,
         "lines": _INT,
         "records": _TEXT,
@@ -61,6 +68,7 @@ _TABLES: dict[str, dict[str, str]] = {
         "kind": _TEXT,
         "parent_id": _TEXT,
         "parent_call_id": _TEXT,
+        "root": _TEXT,
         "agent_type": _TEXT,
         "cli_version": _TEXT,
         "models": _LIST,
@@ -111,7 +119,9 @@ _TABLES: dict[str, dict[str, str]] = {
         "tokens_input": _INT,
         "tokens_output": _INT,
         "tokens_cached": _INT,
+        "tokens": _INT,
         "superseded": _BOOL,
+        "content": _TEXT,
         "digest": _TEXT,
     },
     "tool_calls": {
@@ -134,6 +144,7 @@ _TABLES: dict[str, dict[str, str]] = {
         "agent_session_id": _TEXT,
         "source_id": _TEXT,
         "offset": _INT,
+        "tokens": _INT,
         "superseded": _BOOL,
         "content": _TEXT,
         "digest": _TEXT,
@@ -262,6 +273,7 @@ SCALAR_INDEXES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_TABLES, ()),
     **dict.fromkeys(("talks", "messages", "tool_calls", "observations", "talk_summaries"), ("session_id",)),
     "session_summaries": ("session_id",),
+    "sources": ("session_id",),
     "memories": ("project_id",),
 }
 """Columns with a BTREE index beside `id`."""

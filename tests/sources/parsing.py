@@ -1,10 +1,17 @@
-"""Short ways to write a log of Claude Code and to read what was parsed."""
+"""Short ways to write a log and to read what was parsed, without archive or lake."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
-from memex.sources.base import Blob
-from memex.sources.claude import ClaudeAdapter
+import polars as pl
+
+from memex.model import Message, Session, Talk, ToolCall
+from memex.sources.lines import Census
+from memex.sources.parse import SessionParse
+from memex.sources.registry import ADAPTERS
+from memex.sources.talks import View, complete, cut_talks
+from memex.store.schemas import to_arrow
 from tests.conftest import LONG_AGO
 from tests.logs import ClaudeLog
 
@@ -13,16 +20,89 @@ SESSION = "11111111-0000-4000-8000-000000000001"
 AGENT = FOLDER / SESSION / "subagents" / "agent-7be41c02.jsonl"
 
 
+@dataclass(frozen=True)
+class MemoryBlob:
+    """A log in memory, handed out in pieces."""
+
+    source_id: str
+    path: Path
+    data: bytes
+    size: int = 8 * 1024 * 1024
+
+    def pieces(self, start=0):
+        for at in range(start, len(self.data), self.size):
+            yield self.data[at : at + self.size]
+
+
+class Family:
+    """Other sessions that a reader may ask about: id → (root, bytes of the log)."""
+
+    def __init__(self, **others: tuple[str, bytes]) -> None:
+        self.others = {name.replace("_", ":", 1).replace("_", "-"): other for name, other in others.items()}
+
+    def original(self, session_id, root):
+        return next((name for name, (known, _data) in self.others.items() if known == root), "")
+
+    def logs(self, session_id):
+        if session_id not in self.others:
+            return []
+        return [MemoryBlob("other", Path(f"/{session_id}.jsonl"), self.others[session_id][1])]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A session as its files tell it, as the lake would show it."""
+
+    session: Session
+    talks: tuple[Talk, ...]
+    messages: tuple[Message, ...]
+    calls: tuple[ToolCall, ...]
+    census: dict[str, Census]
+
+
 def new_log(path=FOLDER / f"{SESSION}.jsonl"):
     return ClaudeLog(path, LONG_AGO)
 
 
-def parse(log, *side, path=FOLDER / f"{SESSION}.jsonl"):
+def parse(log, *side, path=FOLDER / f"{SESSION}.jsonl", cli="claude", family=None, session_id=None, more=()):
     """Parse a log (or its bytes) with side files given as (name, bytes)."""
     data, path = (log.lines(), log.path) if isinstance(log, ClaudeLog) else (log, path)
-    results = path.with_suffix("") / "tool-results"
-    blobs = [Blob(f"side{n}", results / name, "side", given) for n, (name, given) in enumerate(side)]
-    return ClaudeAdapter().parse(f"claude:{path.stem}", [*blobs, Blob("log0", path, "log", data)], project_of)
+    reading = SessionParse(
+        ADAPTERS[cli],
+        session_id or f"{cli}:{path.stem}",
+        [MemoryBlob(f"log{n}", path, data) for n, data in enumerate((data, *more))],
+        1,
+        len(data),
+        dict(side),
+        {},
+        family or Family(),
+    )
+    return parsed(reading)
+
+
+def parsed(reading: SessionParse, before: Parsed | None = None) -> Parsed:
+    """Carry a read out; `before` is what an earlier part of the log gave."""
+    messages = {m.id: m for m in before.messages} if before else {}
+    calls = {c.id: c for c in before.calls} if before else {}
+    for rows in reading.rows():
+        messages |= {m.id: m for m in rows.messages}
+        calls |= {c.id: c for c in rows.calls}
+    for gone in reading.taken_back:
+        messages.pop(gone, None)
+        calls.pop(gone, None)
+    view = view_of(messages.values(), calls.values())
+    talks = cut_talks(view)
+    session = complete([reading.session], view, talks, {}, project_of)[0]
+    ordered = sorted(messages.values(), key=lambda m: (m.seq, m.kind == "reply"))
+    live = tuple(talk for talk in talks if not talk.superseded)
+    return Parsed(session, live, tuple(ordered), tuple(sorted(calls.values(), key=lambda c: c.seq)), reading.censuses)
+
+
+def view_of(messages, calls):
+    messages = pl.from_arrow(to_arrow("messages", list(messages)))
+    return View(
+        messages, pl.from_arrow(to_arrow("tool_calls", list(calls))), messages.filter(pl.col("kind") == "prompt")
+    )
 
 
 def project_of(cwd):
@@ -39,6 +119,11 @@ def user(text, **fields):
 
 def census(parsed):
     return parsed.census["log0"]
+
+
+def counted(parsed):
+    """Count records by type."""
+    return {kind: sum(uses.values()) for kind, uses in census(parsed).records.items()}
 
 
 def prompts(parsed):

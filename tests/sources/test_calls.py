@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from memex.sources.claude import MAX_SIDE
 from memex.sources.tools import may_change
 from tests.logs import talk
 from tests.sources.parsing import (
@@ -142,11 +141,6 @@ def test_persisted_output_is_never_read_from_elsewhere(log, tmp_path):
     (tmp_path / "secret.txt").write_text("secret")
     log.prompt("test").call("Bash", {"command": "pytest"}, persisted(tmp_path / "secret.txt"))
     assert parse(log, ("b1.txt", b"whole")).calls[0].output == persisted(tmp_path / "secret.txt")
-
-
-def test_persisted_output_is_capped(log):
-    log.prompt("test").call("Bash", {"command": "pytest"}, persisted("/x/tool-results/b1.txt"))
-    assert len(parse(log, ("b1.txt", b"x" * (MAX_SIDE + 10))).calls[0].output) == MAX_SIDE
 
 
 def agent_log():

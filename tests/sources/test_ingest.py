@@ -252,7 +252,11 @@ def test_bad_lines_are_reported_with_file_and_offset(memex, log):
     [source] = rows(memex, "sources")
     assert source["path"] == str(log.path)
     assert json.loads(source["bad_lines"]) == [{"offset": offset, "reason": "not a JSON object"}]
-    assert json.loads(source["records"]) == {"user": 2, "assistant": 2, "brand-new": 1}
+    assert json.loads(source["records"]) == {
+        "user": {"prompt": 1, "tool result": 1},
+        "assistant": {"reply": 2},
+        "brand-new": {"in the archive only": 1},
+    }
     assert source["lines"] == 6
     assert source["size"] == log.path.stat().st_size
 

@@ -4,17 +4,14 @@ import json
 
 import pytest
 
-from memex.sources.base import MAX_LINE, Blob
-from memex.sources.claude import ClaudeAdapter
+from memex.sources.lines import MAX_LINE
 from tests.logs import talk
 from tests.sources.parsing import (
-    FOLDER,
-    SESSION,
     answer,
     census,
+    counted,
     lines,
     parse,
-    project_of,
     prompts,
     user,
 )
@@ -25,7 +22,7 @@ def test_values_on_one_line_are_all_read(between):
     data = lines(user("one"), user("two"), user("three")).replace(b"}\n{", b"}" + between + b"{", 1)
     parsed = parse(data)
     assert prompts(parsed) == ["one", "two", "three"]
-    assert (census(parsed).lines, census(parsed).records, census(parsed).bad) == (2, {"user": 3}, [])
+    assert (census(parsed).lines, counted(parsed), census(parsed).bad) == (2, {"user": 3}, [])
 
 
 @pytest.mark.parametrize(
@@ -107,7 +104,7 @@ def test_snapshot_with_the_uuid_of_a_message_hides_nothing():
 
 def test_unknown_records_are_counted_and_skipped():
     parsed = parse(lines(user("one"), {"type": "brand-new"}, {"type": "brand-new"}, {"x": 1}, {"type": 3}))
-    assert census(parsed).records == {"user": 1, "brand-new": 2, "(no type)": 2}
+    assert counted(parsed) == {"user": 1, "brand-new": 2, "(no type)": 2}
     assert len(parsed.messages) == 1
 
 
@@ -130,9 +127,6 @@ def test_ids_of_messages_are_unique(log):
 
 
 def test_several_logs_make_one_session():
-    blobs = [
-        Blob(f"log{n}", FOLDER / f"{SESSION}.jsonl", "log", lines(user(f"p{n}"), user("x", uuid="u"))) for n in (0, 1)
-    ]
-    parsed = ClaudeAdapter().parse(f"claude:{SESSION}", blobs, project_of)
-    assert prompts(parsed) == ["p0", "x", "p1"]
-    assert [c.records["user"] for c in parsed.census.values()] == [2, 2]
+    both = parse(lines(user("p0"), user("x", uuid="u")), more=[lines(user("p1"), user("x", uuid="u"))])
+    assert prompts(both) == ["p0", "x", "p1"]
+    assert [sum(c.records["user"].values()) for c in both.census.values()] == [2, 2]

@@ -1,0 +1,105 @@
+"""Archived files as the adapters read them: logs as streams of bytes, side files by name."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import zstandard
+
+from memex.sources.archive import Archive, Kept
+
+BLOCK = 4 * 1024 * 1024
+MAX_SIDE = 16 * 1024 * 1024
+"""Bytes of a side file that are read; the archive has all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBlob:
+    """One generation of a kept file. A log that its CLI compressed (`.zst`) reads as its content."""
+
+    archive: Archive
+    kept: Kept
+    generation: int
+
+    @property
+    def source_id(self) -> str:
+        """The id of the source."""
+        return self.kept.id
+
+    @property
+    def path(self) -> Path:
+        """Where the file was."""
+        return Path(self.kept.path)
+
+    def pieces(self, start: int = 0) -> Iterator[bytes]:
+        """Yield the bytes from `start` on, a few MB at a time."""
+        if self.path.suffix != ".zst":
+            yield from self.archive.pieces(self.kept, self.generation, start)
+            return
+        for piece in _decompressed(self.archive.pieces(self.kept, self.generation)):
+            if start < len(piece):
+                yield piece[start:]
+            start = max(0, start - len(piece))
+
+
+def _decompressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Decompress zstd frames; what follows a torn or damaged place cannot be read and is left out."""
+    decompressor = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
+    for piece in pieces:
+        for at in range(0, len(piece), 64 * 1024):
+            try:
+                yield decompressor.decompress(piece[at : at + 64 * 1024])
+            except zstandard.ZstdError:
+                return
+
+
+def distinct(blobs: Sequence[KeptBlob]) -> list[KeptBlob]:
+    """Leave out logs that another one begins with: the same log moved, archived or compressed; in path order."""
+    if len(blobs) < 2:
+        return list(blobs)
+    kept: list[KeptBlob] = []
+    for blob in sorted(blobs, key=lambda b: (-sum(map(len, b.pieces())), b.path.suffix == ".zst", str(b.path))):
+        if not any(_begins_with(other, blob) for other in kept):
+            kept.append(blob)
+    return sorted(kept, key=lambda b: str(b.path))
+
+
+def _begins_with(longer: KeptBlob, shorter: KeptBlob) -> bool:
+    return all(
+        own is None or (theirs is not None and theirs.startswith(own))
+        for own, theirs in zip_longest(_blocks(shorter), _blocks(longer))
+    )
+
+
+def _blocks(blob: KeptBlob) -> Iterator[bytes]:
+    """Cut a stream into blocks of one size, so that two can be compared block by block."""
+    held = b""
+    for piece in blob.pieces():
+        held += piece
+        while len(held) >= BLOCK:
+            yield held[:BLOCK]
+            held = held[BLOCK:]
+    if held:
+        yield held
+
+
+class SideFiles(Mapping[str, bytes]):
+    """The side files of a session by file name, read when asked for."""
+
+    def __init__(self, blobs: Sequence[KeptBlob]) -> None:
+        self._blobs = {blob.path.name: blob for blob in blobs}
+
+    def __getitem__(self, name: str) -> bytes:
+        held = b""
+        for piece in self._blobs[name].pieces():
+            held += piece
+            if len(held) >= MAX_SIDE:
+                break
+        return held[:MAX_SIDE]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._blobs)
+
+    def __len__(self) -> int:
+        return len(self._blobs)

@@ -1,0 +1,45 @@
+"""Which sessions were copied from which: forks and resumed sessions begin with another one's records."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from memex.sources.archive import Archive
+from memex.sources.blobs import KeptBlob
+from memex.store.lake import Lake, in_list
+
+
+@dataclass
+class Kin:
+    """Answers a reader's questions about other sessions, from lake and archive.
+
+    Sessions are read in the order in which they were first seen, so whoever is known already was there first.
+    """
+
+    archive: Archive
+    lake: Lake
+    cli: str
+    _new: dict[str, str] = field(default_factory=dict)
+    _logs: dict[str, Sequence[KeptBlob]] = field(default_factory=dict)
+
+    def original(self, session_id: str, root: str) -> str:
+        """Name the session that was kept before this one and began with the same record, or ""."""
+        first = self._roots.get(root) or self._new.setdefault(root, session_id)
+        return "" if first == session_id else first
+
+    def logs(self, session_id: str) -> Sequence[KeptBlob]:
+        """Give the logs of another session; none when it is not known."""
+        if session_id not in self._logs:
+            ids = self.lake.scan("sources", ["id"], in_list("session_id", [session_id]))["id"].to_pylist()
+            kept = [source for key in ids if (source := self.archive.load(self.cli, key)) and source.role == "log"]
+            self._logs[session_id] = [KeptBlob(self.archive, source, source.generation) for source in kept]
+        return self._logs[session_id]
+
+    @cached_property
+    def _roots(self) -> dict[str, str]:
+        """Map the first record of every session to the first session with it."""
+        rows = self.lake.scan("sessions", ["id", "root", "kind"], f"{in_list('cli', [self.cli])} AND root != ''")
+        roots: dict[str, str] = {}
+        for row in sorted(rows.to_pylist(), key=lambda row: row["kind"] == "fork"):
+            roots.setdefault(row["root"], row["id"])
+        return roots

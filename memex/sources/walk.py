@@ -1,0 +1,73 @@
+"""Walk a folder of logs: every file once, in order, with its state, and nothing outside the folder."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+Stat = tuple[int, int, int]
+"""Size, and times of the last write and the last change in ns: the latter moves with every write."""
+NO_STAT: Stat = (-1, -1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file. `refused` says why it, or a folder, must not or cannot be read."""
+
+    path: Path
+    stat: Stat = NO_STAT
+    refused: str = ""
+    is_folder: bool = False
+
+
+def walk(root: Path) -> Iterator[Entry]:
+    """Yield every file below `root`, and every folder that is not entered; nothing when there is no `root`.
+
+    Links to folders are not followed: what they lead to inside `root` is found anyway, and the rest is not
+    ours to read. A link to a file is followed inside `root` only.
+    """
+    bound = str(root.resolve())
+    open_folders = [_entries(str(root))]
+    while open_folders:
+        entry = next(open_folders[-1], None)
+        if entry is None:
+            open_folders.pop()
+        elif isinstance(entry, Entry):
+            yield entry
+        elif entry.is_dir(follow_symlinks=False):
+            open_folders.append(_entries(entry.path))
+        else:
+            found = _entry(entry, bound)
+            if found:
+                yield found
+
+
+def _entries(folder: str) -> Iterator["os.DirEntry[str] | Entry"]:
+    try:
+        with os.scandir(folder) as found:
+            yield from sorted(found, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        yield Entry(Path(folder), refused=error.strerror or str(error), is_folder=True)
+
+
+def _entry(entry: "os.DirEntry[str]", bound: str) -> Entry | None:
+    path = Path(entry.path)
+    try:
+        if entry.is_symlink():
+            inside = os.path.realpath(entry.path).startswith(bound + os.sep)
+            if not inside:
+                return Entry(path, refused="a link out of the folder of logs", is_folder=entry.is_dir())
+            if entry.is_dir():
+                return None
+        if not entry.is_file():
+            return Entry(path, refused="not a file")
+        return Entry(path, state_of(entry.stat()))
+    except OSError as error:
+        return Entry(path, refused=error.strerror or str(error))
+
+
+def state_of(stat: os.stat_result) -> Stat:
+    """Take what tells whether a file changed."""
+    return (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
