@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memex.llm.base import Writer
     from memex.search.search import Search
     from memex.search.text import TextIndex
+    from memex.sources.acts import Acts
     from memex.sources.archive import Archive
     from memex.sources.ingest import Ingest
     from memex.store.lake import Lake
@@ -45,6 +46,13 @@ class Memex:
         from memex.sources.archive import Archive
 
         return Archive(self.home / "archive")
+
+    @cached_property
+    def acts(self) -> "Acts":
+        """What the person did."""
+        from memex.sources.acts import Acts
+
+        return Acts(self.home / "archive")
 
     @cached_property
     def lake(self) -> "Lake":

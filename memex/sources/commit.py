@@ -15,7 +15,7 @@ from memex.sources.parse import SLICE, SessionParse
 from memex.sources.talks import View, complete, cut_talks, makers
 from memex.sources.transcript import Rows
 from memex.store.lake import Lake, in_list
-from memex.store.schemas import to_arrow
+from memex.store.schemas import rows_to_arrow, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,10 +25,14 @@ _RAW = ("messages", "tool_calls")
 
 @dataclass(slots=True)
 class Commit:
-    """One batch of sessions on its way into the lake. `known` are those of which the lake has rows."""
+    """One batch of sessions on its way into the lake.
+
+    `known` are those of which the lake has rows, `rewritten` those of which a source was rewritten since.
+    """
 
     lake: Lake
     known: frozenset[str]
+    rewritten: frozenset[str]
     messages: int = 0
     calls: int = 0
     _rows: dict[str, dict[str, Message | ToolCall]] = field(default_factory=lambda: {table: {} for table in _RAW})
@@ -49,19 +53,17 @@ class Commit:
         for table, rows in self._rows.items():
             stored = self._stored(table, [r.id for r in rows.values() if r.session_id in self.known])
             changed = [r for r in rows.values() if stored.get(r.id) != (r.digest, r.superseded)]
+            self._keep_old(table, [r for r in changed if r.id in stored and r.session_id in self.rewritten])
             self.lake.upsert(table, to_arrow(table, changed))
             rows.clear()
         self._held = 0
 
-    def finish(self, parses: Sequence[SessionParse], rewritten: frozenset[str], project_of: ProjectOf) -> list[Session]:
-        """Write the rest, retire what is no longer there, and bring talks and sessions up to date.
-
-        `rewritten` names the sessions of which a source was rewritten since they were last read.
-        """
+    def finish(self, parses: Sequence[SessionParse], project_of: ProjectOf) -> list[Session]:
+        """Write the rest, retire what is no longer there, and bring talks and sessions up to date."""
         self.flush()
         for parse in parses:
             if parse.session_id in self.known:
-                self._retire(parse, parse.session_id in rewritten)
+                self._retire(parse, parse.session_id in self.rewritten)
             if parse.abandoned:
                 self._supersede_talks(parse.session_id, parse.abandoned)
         touched = [parse.session for parse in parses if parse.session]
@@ -87,6 +89,17 @@ class Commit:
                 self._supersede(table, where)
             elif self.lake.count(table, where):
                 self.lake.delete(table, where)
+
+    def _keep_old(self, table: str, rows: Sequence[Message | ToolCall]) -> None:
+        """Keep, under an id of its own, the text that a rewrite replaced within a record."""
+        old = self.lake.scan(table, None, in_list("id", [r.id for r in rows])).to_pylist() if rows else []
+        new = {r.id: _text_of(r) for r in rows}
+        lost = [
+            {**row, "id": f"{row['id']}~{row['digest'][:8]}", "superseded": True}
+            for row in old
+            if (row["text"] if table == "messages" else row["output"]) not in new[row["id"]]
+        ]
+        self.lake.upsert(table, rows_to_arrow(table, lost))
 
     def _supersede_talks(self, session_id: str, numbers: Iterable[int]) -> None:
         listed = ", ".join(map(str, sorted(numbers)))
@@ -132,6 +145,10 @@ def _write_changed(lake: Lake, table: str, records: Sequence[Talk] | Sequence[Se
     stray = digests.keys() - {r.id for r in records}
     if stray:
         lake.delete(table, in_list("id", sorted(stray)))
+
+
+def _text_of(row: Message | ToolCall) -> str:
+    return row.text if isinstance(row, Message) else row.output
 
 
 def _superseded(rows: "pa.Table") -> "pa.Table":

@@ -273,7 +273,12 @@ class Ingest:
     ) -> IngestReport:
         ids = sorted(groups)
         known = frozenset(self.lake.scan("sessions", ["id"], in_list("id", ids))["id"].to_pylist())
-        commit = Commit(self.lake, known)
+        rewritten = frozenset(
+            session
+            for session, (group, generation) in groups.items()
+            if any(seen.get(k.id, generation) < min(generation, k.generation) for k in group)
+        )
+        commit = Commit(self.lake, known, rewritten)
         kin: dict[str, Kin] = {}
         done: list[SessionParse] = []
         rows: list[Source] = []
@@ -298,12 +303,7 @@ class Ingest:
                 else:
                     done.append(parse)
                 rows += [self._source_row(s, parse.censuses.get(s.id, Census()), generation) for s in group]
-        rewritten = frozenset(
-            session
-            for session, (group, generation) in groups.items()
-            if any(seen.get(k.id, generation) < min(generation, k.generation) for k in group)
-        )
-        sessions = commit.finish(done, rewritten, project_of)
+        sessions = commit.finish(done, project_of)
         for parse in done:
             self.checkpoints.save(parse.session_id, parse.saved)
         self.lake.upsert("sources", to_arrow("sources", rows))

@@ -8,7 +8,7 @@ the end made are named: the next read begins at that reader and takes those rows
 import pickle
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import zstandard
@@ -98,7 +98,8 @@ class SessionParse:
             self.saved.provisional = frozenset(self.ids - settled)
         if before:
             self.taken_back = set(before.provisional) - self.ids
-        self.session, self.abandoned = reader.session(), reader.transcript.abandoned
+        self.session = replace(reader.session(), parser_version=self.adapter.parser_version)
+        self.abandoned = reader.transcript.abandoned
 
     def _read(self, reader: Reader, log: Blob, census: Census, tail: bool) -> Iterator[Rows]:
         for offset, record in self.adapter.records(log, census, tail):

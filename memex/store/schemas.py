@@ -331,6 +331,13 @@ def to_arrow(table: str, records: Sequence[Any], extra: Mapping[str, Any] | None
     return pa.Table.from_arrays(columns, schema=wanted)
 
 
+def rows_to_arrow(table: str, rows: Sequence[Mapping[str, Any]]) -> "pa.Table":
+    """Turn rows, as a scan gives them, back into an Arrow table with the columns of `table`."""
+    import pyarrow as pa
+
+    return pa.Table.from_pylist(list(rows), schema=schema(table))
+
+
 def _reader(record: type, column: str) -> Any:
     from operator import attrgetter
 
