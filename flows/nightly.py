@@ -12,7 +12,7 @@ from flows.index import IndexReport, index
 from flows.ingest import ingest
 from flows.report import publish
 from memex.compact.run import CompactReport
-from memex.sources.ingest import IngestReport
+from memex.sources.load import IngestReport
 
 Report = TypeVar("Report")
 

@@ -8,6 +8,7 @@ MemexError                     exit code 1
  ├── NotFound     (Terminal)   6   no session, talk or table of that name
  ├── SqlError     (Terminal)   7   a query of `memex sql` that DuckDB refuses
  ├── StoreError   (Terminal)   8   the lake refuses a write, or is damaged
+ │    └── DamagedArchive       8   kept bytes are not the bytes that were read
  ├── StoreBusy    (Transient)  9   another process won a commit; the same call may pass now
  └── ServerError  (Transient) 10   a Prefect server did not start or answer in time
 
@@ -78,6 +79,10 @@ class StoreError(MemexError, Terminal):
     """The lake refuses a write, or is damaged."""
 
     exit_code = 8
+
+
+class DamagedArchive(StoreError):
+    """Kept bytes are not the bytes that were read."""
 
 
 class StoreBusy(MemexError, Transient):

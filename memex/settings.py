@@ -6,6 +6,7 @@ stands for an environment variable. `MEMEX_CONFIG` names another file, `MEMEX_HO
 """
 
 import difflib
+import glob
 import json
 import os
 import re
@@ -20,7 +21,11 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 from memex.errors import ConfigError
 
-ALIASES = {"sources.claude_config_dir": "CLAUDE_CONFIG_DIR"}
+ALIASES = {
+    "sources.claude_config_dir": "CLAUDE_CONFIG_DIR",
+    "sources.codex_home": "CODEX_HOME",
+    "sources.gemini_home": "GEMINI_CLI_HOME",
+}
 """Keys that follow the variable of another program, when their own is not set."""
 
 Origin = Literal["environment", "file", "default"]
@@ -152,8 +157,38 @@ class SourceSettings(Section):
     """Read the logs of Claude Code."""
     claude_config_dir: Path = Field(default_factory=lambda: Path.home() / ".claude")
     """The folder of Claude Code."""
+    claude_extra: tuple[str, ...] = ()
+    """More folders of Claude Code, as glob patterns: another machine's, a backup's."""
+    codex: bool = True
+    """Read the logs of Codex."""
+    codex_home: Path = Field(default_factory=lambda: Path.home() / ".codex")
+    """The folder of Codex."""
+    codex_extra: tuple[str, ...] = ()
+    """More folders of Codex, as glob patterns."""
+    gemini: bool = True
+    """Read the logs of Gemini CLI."""
+    gemini_home: Path = Field(default_factory=Path.home)
+    """The folder that holds the `.gemini` of Gemini CLI."""
+    gemini_extra: tuple[str, ...] = ()
+    """More folders that hold a `.gemini`, as glob patterns."""
     exclude: tuple[str, ...] = ()
     """Glob patterns of log files to leave alone, matched against the whole path."""
+
+    @property
+    def roots(self) -> dict[str, tuple[Path, ...]]:
+        """The folders of each CLI that is read: its own, and those that its extra patterns match now."""
+        gemini = (self.gemini_home, *_matches(self.gemini_extra))
+        return {
+            **({"claude": (self.claude_config_dir.expanduser(), *_matches(self.claude_extra))} if self.claude else {}),
+            **({"codex": (self.codex_home.expanduser(), *_matches(self.codex_extra))} if self.codex else {}),
+            **({"gemini": tuple(home.expanduser() / ".gemini" for home in gemini)} if self.gemini else {}),
+        }
+
+
+def _matches(patterns: tuple[str, ...]) -> list[Path]:
+    """List the folders that patterns match, in order."""
+    absolute = (str(Path(pattern).expanduser()) for pattern in patterns)
+    return sorted({Path(found) for pattern in absolute for found in glob.glob(pattern)})  # noqa: PTH207
 
 
 class ScheduleSettings(Section):

@@ -69,9 +69,8 @@ class Memex:
         from memex.sources.ingest import Ingest
         from memex.sources.registry import ADAPTERS
 
-        sources = self.settings.sources
-        roots = {"claude": (sources.claude_config_dir.expanduser(),)} if sources.claude else {}
-        return Ingest(self.archive, self.lake, ADAPTERS, roots, sources.exclude)
+        roots = {cli: roots for cli, roots in self.settings.sources.roots.items() if cli in ADAPTERS}
+        return Ingest(self.archive, self.lake, ADAPTERS, roots, self.settings.sources.exclude)
 
     @cached_property
     def writer(self) -> "Writer":

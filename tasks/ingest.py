@@ -3,7 +3,8 @@
 from prefect import task
 
 from memex.setup import open_memex
-from memex.sources.ingest import IngestPlan, IngestReport
+from memex.sources.ingest import IngestPlan
+from memex.sources.load import IngestReport
 from memex.store.views import find_session
 from tasks.policy import POLICY
 
@@ -18,6 +19,12 @@ def plan_ingest() -> IngestPlan:
 def mark_gone(paths: list[str]) -> int:
     """Note sources that their CLI has deleted."""
     return open_memex().ingest.mark_gone(paths)
+
+
+@task(**POLICY)
+def keep_sessions(sessions: list[str]) -> IngestReport:
+    """Archive what is new, before any of it is parsed: a copied session must find the one it was copied from."""
+    return open_memex().ingest.keep(sessions)
 
 
 @task(task_run_name="read {number} of {total}", **POLICY)

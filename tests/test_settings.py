@@ -240,7 +240,7 @@ def test_every_key_has_a_variable_of_its_own_and_a_meaning(explain):
 SOME_VALUE = {
     "compact.provider": "ollama",
     "embed.provider": "none",
-    "sources.exclude": "[]",
+    **dict.fromkeys(["sources.exclude", "sources.claude_extra", "sources.codex_extra", "sources.gemini_extra"], "[]"),
     "compact.l1.merge_threshold": "2",
     "embed.max_chars": "64",
 }
@@ -349,3 +349,17 @@ def test_unknown_keys_and_bad_values_are_told_together(tmp_path):
 def test_file_that_is_named_must_exist(tmp_path):
     with pytest.raises(ConfigError, match="does not exist"):
         load_settings({"MEMEX_CONFIG": str(tmp_path / "none.toml")})
+
+
+def test_roots_are_the_folders_of_each_cli_and_what_its_patterns_match(tmp_path, monkeypatch):
+    for name in ("old-a", "old-b"):
+        (tmp_path / name / ".claude").mkdir(parents=True)
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "google"))
+    monkeypatch.setenv("MEMEX_SOURCES_CLAUDE_EXTRA", f'["{tmp_path}/old-*/.claude", "{tmp_path}/nowhere"]')
+    roots = load_settings().sources.roots
+    assert roots["claude"] == (Path.home() / ".claude", tmp_path / "old-a" / ".claude", tmp_path / "old-b" / ".claude")
+    assert roots["codex"] == (tmp_path / "codex",)
+    assert roots["gemini"] == (tmp_path / "google" / ".gemini",)
+    monkeypatch.setenv("MEMEX_SOURCES_CODEX", "false")
+    assert "codex" not in load_settings().sources.roots

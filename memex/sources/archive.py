@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import orjson
 import zstandard
 
-from memex.errors import StoreError, translated_os_errors
+from memex.errors import DamagedArchive, translated_os_errors
 from memex.sources.base import Found
 from memex.sources.walk import NO_STAT, Stat, state_of
 from memex.text import digest
@@ -175,7 +175,7 @@ class Archive:
         """Yield the bytes of one generation (the latest: 0) from `start` on, a frame at a time.
 
         Raises:
-            StoreError: a frame does not decode to the bytes that were read.
+            DamagedArchive: a frame does not decode to the bytes that were read.
         """
         wanted = generation or kept.generation
         chunks = [c for c in kept.chunks_of(wanted) if c.at + c.size > start]
@@ -187,7 +187,9 @@ class Archive:
                     file.seek(chunk.stored_at)
                     yield _decoded(file.read(chunk.stored), chunk, kept.path)[max(0, start - chunk.at) :]
         except FileNotFoundError as error:
-            raise StoreError(f"the archive of {kept.path} has lost generation {wanted}: {error.filename}") from error
+            raise DamagedArchive(
+                f"the archive of {kept.path} has lost generation {wanted}: {error.filename}"
+            ) from error
 
     def read(self, kept: Kept, generation: int = 0) -> bytes:
         """Give back the bytes of one generation, the latest by default."""
@@ -278,9 +280,9 @@ def _decoded(frame: bytes, chunk: Chunk, path: str) -> bytes:
     try:
         data = zstandard.ZstdDecompressor().decompress(frame)
     except (zstandard.ZstdError, MemoryError) as error:
-        raise StoreError(f"the archive of {path} is damaged at byte {chunk.at}: {error}") from error
+        raise DamagedArchive(f"the archive of {path} is damaged at byte {chunk.at}: {error}") from error
     if hashlib.sha256(data).hexdigest() != chunk.sha256:
-        raise StoreError(f"the archive of {path} does not hold the bytes that were read at {chunk.at}")
+        raise DamagedArchive(f"the archive of {path} does not hold the bytes that were read at {chunk.at}")
     return data
 
 
@@ -306,4 +308,4 @@ def _sync_one(path: Path) -> None:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="microseconds")

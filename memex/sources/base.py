@@ -7,6 +7,7 @@ growing log, so what it holds is plain data, and small: finished rows leave it b
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -15,10 +16,32 @@ from memex.sources.lines import Census
 from memex.sources.transcript import Transcript
 from memex.sources.walk import NO_STAT, Stat
 
+Role = Literal["log", "side", "history"]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPrompt:
+    """A line of a CLI's history: what was typed, and in which session (its native id, or "") and folder."""
+
+    session: str
+    text: str
+    ts: datetime | None
+    cwd: str = ""
+
+
+class HistoryReader(Protocol):
+    """Reads one record of a CLI's history of prompts."""
+
+    def __call__(self, record: dict[str, Any], /) -> HistoryPrompt | None:
+        """Give the prompt, or None when there is none."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """A file on disk that belongs to a session: its log, or a side file (`path` tells which).
+
+    A `history` lists prompts of many sessions; its own session id only names it.
 
     `refused` says why the file, or a folder without a session, cannot or must not be read.
     """
@@ -26,7 +49,7 @@ class Found:
     cli: str
     path: Path
     session_id: str
-    role: Literal["log", "side"] = "log"
+    role: Role = "log"
     stat: Stat = NO_STAT
     refused: str = ""
 
@@ -101,6 +124,10 @@ class Adapter(Protocol):
 
     def records(self, blob: Blob, census: Census, tail: bool) -> Iterator[tuple[int, dict[str, Any]]]:
         """Read the records of a log from `census.read_to` on, each with its byte offset."""
+        ...
+
+    def history(self, record: dict[str, Any]) -> HistoryPrompt | None:
+        """Read one record of the CLI's history of prompts; a CLI that keeps none never has any."""
         ...
 
 

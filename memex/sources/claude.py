@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from memex.model import MessageKind, Role, Session, SessionKind
-from memex.sources.base import Blob, Found, Relatives
+from memex.sources.base import Blob, Found, HistoryPrompt, Relatives
 from memex.sources.content import clean, flatten, read_time
 from memex.sources.lines import Census, json_lines
 from memex.sources.prompts import Prompt, read_prompt
 from memex.sources.transcript import MAX_COUNT, Reply, Transcript, Usage
-from memex.sources.walk import walk
+from memex.sources.walk import state_of, walk
 from memex.text import digest, one_line
 
 _PERSISTED = re.compile(r"<persisted-output>.*?Full output saved to:[ \t]*([^\n<]+)", re.DOTALL)
@@ -36,6 +36,9 @@ class ClaudeAdapter:
 
     def discover(self, root: Path) -> Iterator[Found]:
         """Find logs below `<root>/projects` and `<root>/transcripts`, each with its side files."""
+        history = root / "history.jsonl"
+        if history.is_file():
+            yield Found(self.cli, history, f"{self.cli}:history", "history", state_of(history.stat()))
         for base in (root / "projects", root / "transcripts"):
             for entry in walk(base):
                 path = entry.path
@@ -58,6 +61,20 @@ class ClaudeAdapter:
     def records(self, blob: Blob, census: Census, tail: bool) -> Iterator[tuple[int, dict[str, Any]]]:
         """Read lines of JSON."""
         return json_lines(blob.pieces(census.read_to), census, tail)
+
+    def history(self, record: dict[str, Any]) -> HistoryPrompt | None:
+        """Read a line of `history.jsonl`, pasted text put back in its place."""
+        text, session, cwd = clean(record.get("display")), record.get("sessionId"), record.get("project")
+        pasted = record.get("pastedContents")
+        for number, paste in pasted.items() if isinstance(pasted, dict) else ():
+            if isinstance(paste, dict) and paste.get("content"):
+                text = re.sub(rf"\[Pasted text #{re.escape(number)}[^\]]*\]", lambda _: clean(paste["content"]), text)  # noqa: B023
+        return HistoryPrompt(
+            session if isinstance(session, str) else "",
+            text,
+            read_time(record.get("timestamp")),
+            cwd if isinstance(cwd, str) else "",
+        )
 
 
 def _parent_of(path: Path) -> str:

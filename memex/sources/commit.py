@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memex.model import Message, Session, Talk, ToolCall
 from memex.sources.base import ProjectOf
-from memex.sources.parse import SLICE, SessionParse
+from memex.sources.parse import SLICE, Outcome
 from memex.sources.talks import View, complete, cut_talks, makers
 from memex.sources.transcript import Rows
 from memex.store.lake import Lake, in_list
@@ -58,15 +58,15 @@ class Commit:
             rows.clear()
         self._held = 0
 
-    def finish(self, parses: Sequence[SessionParse], project_of: ProjectOf) -> list[Session]:
+    def finish(self, outcomes: Sequence[Outcome], project_of: ProjectOf) -> list[Session]:
         """Write the rest, retire what is no longer there, and bring talks and sessions up to date."""
         self.flush()
-        for parse in parses:
-            if parse.session_id in self.known:
-                self._retire(parse, parse.session_id in self.rewritten)
-            if parse.abandoned:
-                self._supersede_talks(parse.session_id, parse.abandoned)
-        touched = [parse.session for parse in parses if parse.session]
+        for outcome in outcomes:
+            if outcome.session.id in self.known:
+                self._retire(outcome)
+            if outcome.abandoned:
+                self._supersede_talks(outcome.session.id, outcome.abandoned)
+        touched = [outcome.session for outcome in outcomes]
         return write_views(self.lake, [*touched, *self._agents_of(touched)], project_of)
 
     def _stored(self, table: str, ids: Sequence[str]) -> dict[str, tuple[str, bool]]:
@@ -75,17 +75,17 @@ class Commit:
         rows = self.lake.scan(table, ("id", "digest", "superseded"), in_list("id", ids)).to_pydict()
         return dict(zip(rows["id"], zip(rows["digest"], rows["superseded"], strict=True), strict=True))
 
-    def _retire(self, parse: SessionParse, rewritten: bool) -> None:
-        mine = in_list("session_id", [parse.session_id])
+    def _retire(self, outcome: Outcome) -> None:
+        mine = in_list("session_id", [outcome.session.id])
         for table in _RAW:
-            gone = parse.taken_back
-            if parse.whole:
+            gone = outcome.taken_back
+            if outcome.whole:
                 stored = self.lake.scan(table, ["id"], f"{mine} AND NOT superseded")["id"].to_pylist()
-                gone = set(stored) - parse.ids
+                gone = set(stored) - outcome.ids
             if not gone:
                 continue
             where = f"{mine} AND {in_list('id', sorted(gone))}"
-            if rewritten:
+            if outcome.session.id in self.rewritten:
                 self._supersede(table, where)
             elif self.lake.count(table, where):
                 self.lake.delete(table, where)

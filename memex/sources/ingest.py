@@ -4,7 +4,6 @@ What is pending is computed, never remembered: a file whose state differs from t
 table, or an archived file that the table does not have in its present generation, size and parser version.
 """
 
-import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,17 +13,13 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from memex.errors import MemexError, translated_os_errors
+from memex.errors import translated_os_errors
 from memex.model import Source
 from memex.sources.archive import Archive, Kept, UnreadableSource, source_id
 from memex.sources.base import Adapter, Found
-from memex.sources.blobs import KeptBlob, SideFiles, distinct
-from memex.sources.commit import Commit
-from memex.sources.kin import Kin
-from memex.sources.lines import BadLine, Census
-from memex.sources.parse import Checkpoints, SessionParse
-from memex.sources.project import project_of
-from memex.sources.walk import Stat
+from memex.sources.lines import Census
+from memex.sources.load import IngestReport, Load, State, source_row
+from memex.sources.parse import Checkpoints
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import RAW_TABLES, to_arrow
 from memex.text import storable
@@ -53,36 +48,6 @@ class IngestPlan:
         return not self.batches and not self.gone
 
 
-@dataclass(frozen=True, slots=True)
-class IngestReport:
-    """What an ingest did. `unreadable` lists files that could not be opened, with the reason."""
-
-    sessions: int = 0
-    files: int = 0
-    bytes_read: int = 0
-    messages: int = 0
-    tool_calls: int = 0
-    talks: int = 0
-    bad_lines: int = 0
-    gone: int = 0
-    unreadable: tuple[str, ...] = ()
-
-    def __add__(self, other: "IngestReport") -> "IngestReport":
-        return IngestReport(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """A source as the lake knows it."""
-
-    id: str
-    session_id: str
-    file: Stat
-    gone: bool
-    parsed: tuple[int, int, int]
-    """Generation, size, parser version."""
-
-
 @dataclass(frozen=True)
 class Ingest:
     """The verb, with its parts. `roots` names the folders of each CLI that are read."""
@@ -97,6 +62,10 @@ class Ingest:
     def checkpoints(self) -> Checkpoints:
         """Where readers are set aside between two reads of a growing log."""
         return Checkpoints(self.archive.root.parent / "cache" / "readers")
+
+    @property
+    def _load(self) -> Load:
+        return Load(self.archive, self.lake, self.adapters, self.checkpoints)
 
     def plan(self) -> IngestPlan:
         """Compare disk, lake and archive."""
@@ -130,8 +99,13 @@ class Ingest:
         return IngestPlan(tuple(_batches(pending)), tuple(gone), len(unchanged - pending.keys()), tuple(unreadable))
 
     def run(self, plan: IngestPlan, tick: Callable[[int], None] = lambda _sessions: None) -> IngestReport:
-        """Carry a plan out, batch by batch; `tick` gets the sessions read so far."""
+        """Carry a plan out: everything into the archive, then batch by batch into the lake.
+
+        `tick` gets the sessions read so far.
+        """
         report = IngestReport(gone=self.mark_gone(plan.gone), unreadable=plan.unreadable)
+        if len(plan.batches) > 1:
+            report += self.keep([session for batch in plan.batches for session in batch])
         for batch in plan.batches:
             report += self.read(batch)
             tick(report.sessions)
@@ -179,7 +153,7 @@ class Ingest:
                 else:
                     touched += [source for source in group if before[source.id].file != source.stat]
             self._note_state(touched)
-            report = self._parse(stale, before)
+            report = self._load.sessions(stale, before)
         return report + IngestReport(bytes_read=bytes_read, unreadable=unreadable)
 
     def rebuild(self, tick: Callable[[int], None] = lambda _sessions: None) -> IngestReport:
@@ -195,12 +169,14 @@ class Ingest:
             for source in self.archive.sources():
                 if source.cli in self.adapters:
                     kept.setdefault(source.session_id, []).append(source)
-            unread = [_source_row(k, Census(), parser_version=0, size=0) for group in kept.values() for k in group]
+            unread = [source_row(k, Census(), parser_version=0, size=0) for group in kept.values() for k in group]
             self.lake.upsert("sources", to_arrow("sources", unread))
             order = sorted(kept, key=lambda session: min((k.first_at, k.stat[1], session) for k in kept[session]))
             report = IngestReport()
             for start in range(0, len(order), BATCH_SESSIONS):
-                report += self._parse({session: kept[session] for session in order[start : start + BATCH_SESSIONS]}, {})
+                report += self._load.sessions(
+                    {session: kept[session] for session in order[start : start + BATCH_SESSIONS]}, {}
+                )
                 tick(report.sessions)
         return report
 
@@ -237,117 +213,20 @@ class Ingest:
                 continue
             old = kept.get(new.id)
             if old is None:
-                added.append(_source_row(new, Census(), parser_version=0, size=0))
+                added.append(source_row(new, Census(), parser_version=0, size=0))
             bytes_read += new.size - (old.size if old and old.generation == new.generation else 0)
             kept[new.id] = new
         self.lake.upsert("sources", to_arrow("sources", added))
         return bytes_read, tuple(unreadable)
 
-    def _parse(self, groups: Mapping[str, list[Kept]], before: Mapping[str, _State]) -> IngestReport:
-        """Read sessions from the archive into the lake, each generation that the lake has not seen."""
-        report = IngestReport()
-        seen = {key: state.parsed[0] for key, state in before.items() if state.parsed[0]}
-        todo = {session: (group, self._next_generation(group, before)) for session, group in groups.items()}
-        while todo:
-            report += self._parse_generation(todo, before, seen)
-            seen |= {k.id: min(number, k.generation) for group, number in todo.values() for k in group}
-            todo = {
-                session: (group, number + 1)
-                for session, (group, number) in todo.items()
-                if number < max(source.generation for source in group)
-            }
-        return report
-
-    def _next_generation(self, group: list[Kept], before: Mapping[str, _State]) -> int:
-        """Tell with which generation to go on: the last one read, unless it was read to its end."""
-        last = max(before[k.id].parsed[0] if k.id in before else 0 for k in group)
-        version = self.adapters[group[0].cli].parser_version
-        whole = all(
-            k.id in before and before[k.id].parsed == (at := min(last, k.generation), k.size_of(at), version)
-            for k in group
-        )
-        return max(1, min(last + whole, max(k.generation for k in group)))
-
-    def _parse_generation(
-        self, groups: Mapping[str, tuple[list[Kept], int]], before: Mapping[str, _State], seen: Mapping[str, int]
-    ) -> IngestReport:
-        ids = sorted(groups)
-        known = frozenset(self.lake.scan("sessions", ["id"], in_list("id", ids))["id"].to_pylist())
-        rewritten = frozenset(
-            session
-            for session, (group, generation) in groups.items()
-            if any(seen.get(k.id, generation) < min(generation, k.generation) for k in group)
-        )
-        commit = Commit(self.lake, known, rewritten)
-        kin: dict[str, Kin] = {}
-        done: list[SessionParse] = []
-        rows: list[Source] = []
-        with collector_paused():
-            for session, (group, generation) in groups.items():
-                cli = group[0].cli
-                parse = self._session_parse(
-                    session, group, generation, kin.setdefault(cli, Kin(self.archive, self.lake, cli))
-                )
-                if parse is None:  # side files whose log is not there
-                    rows += [self._source_row(source, Census(), generation) for source in group]
-                    continue
-                self._go_on(parse, before)
-                try:
-                    for slice_ in parse.rows():
-                        commit.add(slice_)
-                except MemexError:
-                    raise
-                except Exception as error:  # one session that the parser cannot take must not stop the others
-                    reason = f"the parser failed: {type(error).__name__}: {error}"[:300]
-                    parse.censuses = {log.source_id: Census(bad=[BadLine(0, reason)]) for log in parse.logs}
-                else:
-                    done.append(parse)
-                rows += [self._source_row(s, parse.censuses.get(s.id, Census()), generation) for s in group]
-        sessions = commit.finish(done, project_of)
-        for parse in done:
-            self.checkpoints.save(parse.session_id, parse.saved)
-        self.lake.upsert("sources", to_arrow("sources", rows))
-        return IngestReport(
-            sessions=len(done),
-            files=len(rows),
-            messages=commit.messages,
-            tool_calls=commit.calls,
-            talks=sum(s.talks for s in sessions),
-            bad_lines=sum(row.bad_lines.count('"offset"') for row in rows),
-        )
-
-    def _session_parse(self, session: str, group: list[Kept], generation: int, kin: Kin) -> SessionParse | None:
-        blobs = [KeptBlob(self.archive, kept, min(generation, kept.generation)) for kept in group]
-        logs = distinct([blob for blob in blobs if blob.kept.role == "log"])
-        sides = [blob for blob in blobs if blob.kept.role == "side"]
-        if not logs:
-            return None
-        return SessionParse(
-            self.adapters[kin.cli],
-            session,
-            logs,
-            logs[0].generation,
-            logs[0].kept.size_of(logs[0].generation),
-            SideFiles(sides),
-            {side.path.name: (side.generation, side.kept.size_of(side.generation)) for side in sides},
-            kin,
-        )
-
-    def _go_on(self, parse: SessionParse, before: Mapping[str, _State]) -> None:
-        """Let a read begin where the last one ended, when lake and checkpoint agree on where that was."""
-        saved = self.checkpoints.load(parse)
-        state = before.get(saved.source_id) if saved else None
-        if saved and state and state.parsed == (saved.generation, saved.size, saved.parser_version):
-            parse.checkpoint = saved
-
-    def _states(self, where: str | None = None) -> dict[tuple[str, str], _State]:
+    def _states(self, where: str | None = None) -> dict[tuple[str, str], State]:
         """Read what the lake knows of sources, by CLI and path."""
         columns = ["cli", "path", "id", "session_id", "file_size", "file_mtime_ns", "file_ctime_ns", "gone"]
         columns += ["generation", "size", "parser_version"]
         rows = self.lake.scan("sources", columns, where)
         values = (rows[name].to_pylist() for name in columns)
         return {
-            (cli, path): _State(key, session, (size, mtime, ctime), gone, (generation, read, version))
+            (cli, path): State(key, session, (size, mtime, ctime), gone, (generation, read, version))
             for cli, path, key, session, size, mtime, ctime, gone, generation, read, version in zip(
                 *values, strict=True
             )
@@ -360,10 +239,10 @@ class Ingest:
             if key not in known and cli in self.adapters and (kept := self.archive.load(cli, key)):
                 yield kept
 
-    def _is_current(self, cli: str, state: _State) -> bool:
+    def _is_current(self, cli: str, state: State) -> bool:
         return state.parsed[2] == self.adapters[cli].parser_version
 
-    def _is_parsed(self, source: Kept, state: _State | None) -> bool:
+    def _is_parsed(self, source: Kept, state: State | None) -> bool:
         version = self.adapters[source.cli].parser_version
         return state is not None and state.parsed == (source.generation, source.size, version)
 
@@ -375,10 +254,6 @@ class Ingest:
             row["file_size"], row["file_mtime_ns"], row["file_ctime_ns"] = states[row["id"]]
             row["gone"] = False
         self.lake.upsert("sources", to_arrow("sources", [Source(**row) for row in rows]))
-
-    def _source_row(self, kept: Kept, census: Census, generation: int) -> Source:
-        read = min(generation, kept.generation)
-        return _source_row(kept, census, self.adapters[kept.cli].parser_version, kept.size_of(read), read)
 
 
 @dataclass(slots=True)
@@ -425,40 +300,3 @@ def _problem(file: Found) -> str:
     except UnicodeEncodeError:
         return "its name is not UTF-8: rename it"
     return ""
-
-
-def _source_row(kept: Kept, census: Census, parser_version: int, size: int, generation: int = 0) -> Source:
-    import orjson
-
-    return Source(
-        id=kept.id,
-        cli=kept.cli,
-        path=kept.path,
-        session_id=kept.session_id,
-        generation=generation,
-        size=size,
-        parser_version=parser_version,
-        file_size=kept.stat[0],
-        file_mtime_ns=kept.stat[1],
-        file_ctime_ns=kept.stat[2],
-        gone=kept.gone,
-        lines=census.lines,
-        records=orjson.dumps(census.records).decode(),
-        bad_lines=orjson.dumps(census.bad).decode(),
-        torn_bytes=census.torn_bytes,
-    )
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from walking the many small objects of a batch again and again.
-
-    A batch holds few rows at a time and no cycles; pausing saves a quarter of the time of parsing.
-    """
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()

@@ -28,11 +28,15 @@ class Kin:
         return "" if first == session_id else first
 
     def logs(self, session_id: str) -> Sequence[KeptBlob]:
-        """Give the logs of another session; none when it is not known."""
+        """Give the logs of another session in every generation: what was copied may have been rewritten since."""
         if session_id not in self._logs:
             ids = self.lake.scan("sources", ["id"], in_list("session_id", [session_id]))["id"].to_pylist()
             kept = [source for key in ids if (source := self.archive.load(self.cli, key)) and source.role == "log"]
-            self._logs[session_id] = [KeptBlob(self.archive, source, source.generation) for source in kept]
+            self._logs[session_id] = [
+                KeptBlob(self.archive, source, generation)
+                for source in kept
+                for generation in range(1, source.generation + 1)
+            ]
         return self._logs[session_id]
 
     @cached_property

@@ -45,12 +45,23 @@ class Checkpoint:
 
 
 @dataclass(slots=True)
-class SessionParse:
-    """One read of a session; after `rows` is exhausted the other fields tell what came of it.
+class Outcome:
+    """What came of reading a session.
 
     whole: read from the start, so that what is not among `ids` is no longer there.
     taken_back: ids that the end of the file made the last time and that are not there any more.
     """
+
+    session: Session
+    ids: set[str]
+    whole: bool = True
+    taken_back: set[str] = field(default_factory=set)
+    abandoned: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class SessionParse:
+    """One read of a session; after `rows` is exhausted, `outcome`, `censuses` and `saved` tell of it."""
 
     adapter: Adapter
     session_id: str
@@ -61,18 +72,14 @@ class SessionParse:
     side_state: SideState
     relatives: Relatives
     checkpoint: Checkpoint | None = None
-    session: Session | None = None
-    whole: bool = True
+    outcome: Outcome | None = None
     ids: set[str] = field(default_factory=set)
-    taken_back: set[str] = field(default_factory=set)
-    abandoned: set[int] = field(default_factory=set)
     censuses: dict[str, Census] = field(default_factory=dict)
     saved: Checkpoint | None = None
 
     def rows(self) -> Iterator[Rows]:
         """Read on, a slice of finished rows at a time."""
         before = self.checkpoint
-        self.whole = before is None
         if before:
             census, reader = pickle.loads(before.state)
             self.censuses[before.source_id] = census
@@ -96,10 +103,13 @@ class SessionParse:
         yield self._noted(reader.transcript.drain())
         if self.saved:
             self.saved.provisional = frozenset(self.ids - settled)
-        if before:
-            self.taken_back = set(before.provisional) - self.ids
-        self.session = replace(reader.session(), parser_version=self.adapter.parser_version)
-        self.abandoned = reader.transcript.abandoned
+        self.outcome = Outcome(
+            replace(reader.session(), parser_version=self.adapter.parser_version),
+            self.ids,
+            before is None,
+            set(before.provisional) - self.ids if before else set(),
+            reader.transcript.abandoned,
+        )
 
     def _read(self, reader: Reader, log: Blob, census: Census, tail: bool) -> Iterator[Rows]:
         for offset, record in self.adapter.records(log, census, tail):

@@ -87,12 +87,12 @@ def parsed(reading: SessionParse, before: Parsed | None = None) -> Parsed:
     for rows in reading.rows():
         messages |= {m.id: m for m in rows.messages}
         calls |= {c.id: c for c in rows.calls}
-    for gone in reading.taken_back:
+    for gone in reading.outcome.taken_back:
         messages.pop(gone, None)
         calls.pop(gone, None)
     view = view_of(messages.values(), calls.values())
     talks = cut_talks(view)
-    session = complete([reading.session], view, talks, {}, project_of)[0]
+    session = complete([reading.outcome.session], view, talks, {}, project_of)[0]
     ordered = sorted(messages.values(), key=lambda m: (m.seq, m.kind == "reply"))
     live = tuple(talk for talk in talks if not talk.superseded)
     return Parsed(session, live, tuple(ordered), tuple(sorted(calls.values(), key=lambda c: c.seq)), reading.censuses)

@@ -287,8 +287,9 @@ def test_logs_are_found_with_their_side_files(tmp_path):
         agent: ("claude:agent-7be41c02", "log"),
         agent.with_suffix(".meta.json"): ("claude:agent-7be41c02", "side"),
         tmp_path / "transcripts" / "old.jsonl": ("claude:old", "log"),
+        tmp_path / "history.jsonl": ("claude:history", "history"),
     }
-    others = [tmp_path / "history.jsonl", session.parent / "sessions-index.json", session / "notes.txt"]
+    others = [session.parent / "sessions-index.json", session / "notes.txt"]
     for path in [*files, *others]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}\n")
