@@ -16,7 +16,7 @@ from memex.sources.base import Blob, Found, HistoryPrompt, Relatives
 from memex.sources.content import clean, flatten, read_time
 from memex.sources.lines import Census, json_lines
 from memex.sources.prompts import Prompt, read_prompt
-from memex.sources.transcript import MAX_COUNT, Reply, Transcript, Usage
+from memex.sources.transcript import MAX_COUNT, Answer, Reply, Transcript, Usage
 from memex.sources.walk import state_of, walk
 from memex.text import digest, one_line
 
@@ -99,7 +99,8 @@ class _Queued:
 class ClaudeReader:
     """One session under way.
 
-    `window` holds records back while it is open whether a prompt that left the queue stands in one of them.
+    `window` holds records back while it is open whether a prompt that left the queue stands in one of them;
+    `early` are results that stand before their calls.
     """
 
     transcript: Transcript
@@ -117,6 +118,7 @@ class ClaudeReader:
     root: str = ""
     queue: list[_Queued] = field(default_factory=list)
     window: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    early: dict[str, tuple[Answer, dict[str, Any]]] = field(default_factory=dict)
     delivered: set[int] = field(default_factory=set)
     prompt_parents: dict[int, int] = field(default_factory=dict)
 
@@ -133,8 +135,12 @@ class ClaudeReader:
         self._settle(census, ended=True)
         for queued in self.queue:
             if not queued.seen:
-                self._add_queued(queued, queued.offset, queued.record)
+                became = self._add_queued(queued, queued.offset, queued.record)
+                census.recount("queue-operation", "prompt queue", became)
         self.queue.clear()
+        for result in self.early.values():
+            self._add_result(result)
+        self.early.clear()
 
     def session(self) -> Session:
         """Tell what the records say of the session."""
@@ -418,6 +424,8 @@ class ClaudeReader:
                 name = str(block.get("name") or "unknown")
                 ts = read_time(record.get("timestamp"))
                 self.transcript.call(native, reply.key, name, block.get("input"), offset=offset, ts=ts)
+                if native in self.early:
+                    self.transcript.answer(native, self.early.pop(native)[0])
             case _:
                 pass
 
@@ -427,17 +435,26 @@ class ClaudeReader:
         result = result if isinstance(result, dict) else {}
         agent, named = result.get("agentId"), result.get("persistedOutputPath")
         output = self._whole_output(flatten(block.get("content")), named if isinstance(named, str) else "")
-        joined = self.transcript.answer(
-            native,
+        answer = Answer(
             output,
-            is_error=block.get("is_error") is True,
-            ts=read_time(record.get("timestamp")),
-            agent=f"claude:agent-{agent}" if isinstance(agent, str) and agent else "",
+            block.get("is_error") is True,
+            read_time(record.get("timestamp")),
+            f"claude:agent-{agent}" if isinstance(agent, str) and agent else "",
         )
-        if not joined and output.strip():
-            place = _place(offset, record)
-            place["native"] = f"{place['uuid'] or f'{self.transcript.source_id[:8]}@{offset}'}:{native}"
-            self.transcript.say("tool", "notice", output, **place)
+        if self.transcript.answer(native, answer):
+            return
+        place = _place(offset, record)
+        place["native"] = f"{place['uuid'] or f'{self.transcript.source_id[:8]}@{offset}'}:{native}"
+        if self.transcript.is_closed(native) or native in self.early:
+            self._add_result((answer, place))
+        else:
+            self.early[native] = answer, place
+
+    def _add_result(self, result: tuple[Answer, dict[str, Any]]) -> None:
+        """Keep a result that no call asked for as a message of its own."""
+        answer, place = result
+        if answer.output.strip():
+            self.transcript.say("tool", "notice", answer.output, **place)
 
     def _whole_output(self, text: str, path: str) -> str:
         """Put an oversized output back, from its file in this session's `tool-results` folder."""

@@ -36,6 +36,13 @@ class Census:
         uses = self.records.setdefault(kind, {})
         uses[became] = uses.get(became, 0) + 1
 
+    def recount(self, kind: str, was: str, became: str) -> None:
+        """Correct what became of one record that was counted before its fate was known."""
+        self.count(kind, became)
+        left = self.records[kind].pop(was) - 1
+        if left:
+            self.records[kind][was] = left
+
 
 def json_lines(pieces: Iterable[bytes], census: Census, tail: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (byte offset of the line, record) for every JSON object on every whole line from `read_to` on.

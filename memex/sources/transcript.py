@@ -76,6 +76,16 @@ class Call:
     agent_session_id: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a tool call."""
+
+    output: str
+    is_error: bool = False
+    ts: datetime | None = None
+    agent_session_id: str = ""
+
+
 @dataclass(slots=True)
 class Transcript:
     """All that was said and done in a session, in order. `abandoned` are the prompts that were taken back."""
@@ -197,19 +207,21 @@ class Transcript:
                 native, self.seq, offset, self.source_id, self.prompt_number, reply, name, arguments, ts
             )
 
-    def answer(
-        self, native: str, output: str, *, is_error: bool = False, ts: datetime | None = None, agent: str = ""
-    ) -> bool:
+    def answer(self, native: str, answer: Answer) -> bool:
         """Join a result with its call; False when no such call waits for one."""
         call = self.calls.pop(native, None)
         if call is None:
             return False
-        call.output, call.answered, call.is_error, call.ended_at = output, True, is_error, ts
-        call.agent_session_id = agent
+        call.output, call.answered, call.is_error, call.ended_at = answer.output, True, answer.is_error, answer.ts
+        call.agent_session_id = answer.agent_session_id or call.agent_session_id
         self._done_calls.append(call)
         self.closed.add(_mark(native))
-        self.buffered += len(output)
+        self.buffered += len(answer.output)
         return True
+
+    def is_closed(self, native: str) -> bool:
+        """Tell whether a call has its answer."""
+        return _mark(native) in self.closed
 
     def abandon(self, prompts: Iterable[int]) -> None:
         """Take prompts back: what follows them stays stored, marked superseded, out of the talks."""
