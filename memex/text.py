@@ -76,12 +76,9 @@ def sentences(text: str) -> list[str]:
 
 def digest(*parts: str) -> str:
     """Hash strings into 32 hex digits; the split into parts counts."""
-    state = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        state.update(len(data).to_bytes(8, "little"))
-        state.update(data)
-    return state.hexdigest()
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    framed = b"".join([piece for data in encoded for piece in (len(data).to_bytes(8, "little"), data)])
+    return hashlib.blake2b(framed, digest_size=16).hexdigest()
 
 
 def unique(items: Iterable[str]) -> tuple[str, ...]:

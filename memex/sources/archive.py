@@ -26,6 +26,7 @@ from memex.sources.walk import NO_STAT, Stat, state_of
 from memex.text import digest
 
 CHUNK = 8 * 1024 * 1024
+READ_THREADS = 4
 SYNC_THREADS = 16
 CHECKED_WHOLE = 32 * 1024 * 1024
 CHECKED_TAIL = 1024 * 1024
@@ -129,11 +130,12 @@ class Archive:
             DiskFull, HomeError: the archive cannot be written; what was kept before stays valid.
         """
         taken: list[_Taken] = []
-        for file in files:
-            try:
-                taken.append(self._read(file))
-            except OSError as error:
-                yield UnreadableSource(f"{file.path}: {error.strerror or error}")
+        with ThreadPoolExecutor(READ_THREADS) as pool:  # hashing and compressing leave the interpreter free
+            for one in pool.map(self._read, files):
+                if isinstance(one, UnreadableSource):
+                    yield one
+                else:
+                    taken.append(one)
         _sync(one.frames for one in taken)
         for one in taken:
             with translated_os_errors(one.log), one.log.open("ab") as out:
@@ -143,7 +145,13 @@ class Archive:
             if kept := self._load(one.log):
                 yield kept
 
-    def _read(self, found: Found) -> "_Taken":
+    def _read(self, found: Found) -> "_Taken | UnreadableSource":
+        try:
+            return self._store_frames(found)
+        except OSError as error:
+            return UnreadableSource(f"{found.path}: {error.strerror or error}")
+
+    def _store_frames(self, found: Found) -> "_Taken":
         """Write the frames of what is new in one file; their events are for the caller to write."""
         with found.path.open("rb") as file:
             stat = os.fstat(file.fileno())

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from memex.text import plain
@@ -39,12 +40,20 @@ def clean(text: Any) -> str:
 
 def read_time(value: Any) -> datetime | None:
     """Read RFC 3339, or epoch seconds or milliseconds; anything else is no time."""
-    try:
-        if isinstance(value, str):
-            ts = datetime.fromisoformat(value)
-            return ts.astimezone(UTC) if ts.tzinfo else ts.replace(tzinfo=UTC)
-        if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, str):
+        return _read_text(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
             return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
-    except (ValueError, OverflowError, OSError):
-        pass
+        except (ValueError, OverflowError, OSError):
+            pass
     return None
+
+
+@lru_cache(maxsize=256)  # one record is asked for its time several times
+def _read_text(value: str) -> datetime | None:
+    try:
+        ts = datetime.fromisoformat(value)
+        return ts.astimezone(UTC) if ts.tzinfo else ts.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None

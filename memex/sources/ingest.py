@@ -57,11 +57,12 @@ class Ingest:
     adapters: Mapping[str, Adapter]
     roots: Mapping[str, tuple[Path, ...]]
     exclude: tuple[str, ...] = ()
+    checkpoint_from: int = 128 * 1024
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
         """Where readers are set aside between two reads of a growing log."""
-        return Checkpoints(self.archive.root.parent / "cache" / "readers")
+        return Checkpoints(self.archive.root.parent / "cache" / "readers", self.checkpoint_from)
 
     @property
     def _load(self) -> Load:

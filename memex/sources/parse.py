@@ -152,9 +152,13 @@ _NO_RELATIVES = _NoRelatives()
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """The readers set aside, one file a session. All of them may be lost without harm."""
+    """The readers set aside, one file a session. All of them may be lost without harm.
+
+    A log of less than `from_bytes` is read again in less time than its reader takes to set aside.
+    """
 
     root: Path
+    from_bytes: int
 
     def load(self, parse: SessionParse) -> Checkpoint | None:
         """Give the reader with which a read can go on; None when it must begin at the start."""
@@ -176,7 +180,7 @@ class Checkpoints:
     def save(self, session_id: str, saved: Checkpoint | None) -> None:
         """Keep a reader, or drop the one that was kept."""
         path = self._path(session_id)
-        if saved is None:
+        if saved is None or saved.size < self.from_bytes:
             path.unlink(missing_ok=True)
             return
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -64,38 +64,46 @@ def new_log(path=FOLDER / f"{SESSION}.jsonl"):
     return ClaudeLog(path, LONG_AGO)
 
 
+def reading(data, path, *side, cli="claude", family=None, session_id=None, more=()):
+    """Prepare to read a log."""
+    blobs = [MemoryBlob(f"log{n}", path, data) for n, data in enumerate((data, *more))]
+    name = session_id or f"{cli}:{path.stem}"
+    return SessionParse(ADAPTERS[cli], name, blobs, 1, len(data), dict(side), {}, family or Family())
+
+
+def parse_in_pieces(data, cuts, path=FOLDER / f"{SESSION}.jsonl", cli="claude", family=None):
+    """Parse a log that grew: each read goes on from where the one before ended."""
+    before, saved = None, None
+    for end in [*sorted(cuts), len(data)]:
+        part = reading(data[:end], path, cli=cli, family=family)
+        part.checkpoint = saved
+        before = parsed(part, before)
+        saved = part.saved
+    return before
+
+
 def parse(log, *side, path=FOLDER / f"{SESSION}.jsonl", cli="claude", family=None, session_id=None, more=()):
     """Parse a log (or its bytes) with side files given as (name, bytes)."""
     data, path = (log.lines(), log.path) if isinstance(log, ClaudeLog) else (log, path)
-    reading = SessionParse(
-        ADAPTERS[cli],
-        session_id or f"{cli}:{path.stem}",
-        [MemoryBlob(f"log{n}", path, data) for n, data in enumerate((data, *more))],
-        1,
-        len(data),
-        dict(side),
-        {},
-        family or Family(),
-    )
-    return parsed(reading)
+    return parsed(reading(data, path, *side, cli=cli, family=family, session_id=session_id, more=more))
 
 
-def parsed(reading: SessionParse, before: Parsed | None = None) -> Parsed:
+def parsed(read: SessionParse, before: Parsed | None = None) -> Parsed:
     """Carry a read out; `before` is what an earlier part of the log gave."""
     messages = {m.id: m for m in before.messages} if before else {}
     calls = {c.id: c for c in before.calls} if before else {}
-    for rows in reading.rows():
+    for rows in read.rows():
         messages |= {m.id: m for m in rows.messages}
         calls |= {c.id: c for c in rows.calls}
-    for gone in reading.outcome.taken_back:
+    for gone in read.outcome.taken_back:
         messages.pop(gone, None)
         calls.pop(gone, None)
     view = view_of(messages.values(), calls.values())
     talks = cut_talks(view)
-    session = complete([reading.outcome.session], view, talks, {}, project_of)[0]
+    session = complete([read.outcome.session], view, talks, {}, project_of)[0]
     ordered = sorted(messages.values(), key=lambda m: (m.seq, m.kind == "reply"))
     live = tuple(talk for talk in talks if not talk.superseded)
-    return Parsed(session, live, tuple(ordered), tuple(sorted(calls.values(), key=lambda c: c.seq)), reading.censuses)
+    return Parsed(session, live, tuple(ordered), tuple(sorted(calls.values(), key=lambda c: c.seq)), read.censuses)
 
 
 def view_of(messages, calls):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.sources.parsing import (
     census,
     parse,
+    parse_in_pieces,
     tool,
     words,
 )
@@ -76,6 +77,13 @@ def test_part_of_a_log_is_part_of_its_story(data, share):
         assert len(part.talks) <= len(whole.talks)
     assert census(part).lines <= census(whole).lines
     assert [b for b in census(whole).bad if b in census(part).bad] == census(part).bad
+
+
+@settings(deadline=None, max_examples=300)
+@given(data=LOG, shares=st.lists(st.floats(0, 1), max_size=4))
+def test_log_that_grows_ends_like_one_read_at_once(data, shares):
+    pieces = parse_in_pieces(data, [round(share * len(data)) for share in shares])
+    assert pieces == parse(data)
 
 
 @settings(deadline=None, max_examples=60)

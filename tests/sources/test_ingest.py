@@ -423,7 +423,9 @@ def new_home(tmp_path_factory):
     def copied(folder):
         home = tmp_path_factory.mktemp("home") / "memex"
         shutil.copytree(empty, home)
-        return open_memex(Settings.model_validate({"home": home, "sources": {"claude_config_dir": folder}}))
+        memex = open_memex(Settings.model_validate({"home": home, "sources": {"claude_config_dir": folder}}))
+        memex.ingest = replace(memex.ingest, checkpoint_from=0)  # go on from where the last read ended, always
+        return memex
 
     return copied
 
