@@ -1,7 +1,7 @@
 """Short ways to write a log and to read what was parsed, without archive or lake."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -98,6 +98,8 @@ def parsed(read: SessionParse, before: Parsed | None = None) -> Parsed:
     for gone in read.outcome.taken_back:
         messages.pop(gone, None)
         calls.pop(gone, None)
+    for rows in (messages, calls):  # as a commit does for what was taken back after it was stored
+        rows |= {k: replace(r, superseded=True) for k, r in rows.items() if r.prompt_number in read.outcome.abandoned}
     view = view_of(messages.values(), calls.values())
     talks = cut_talks(view)
     session = complete([read.outcome.session], view, talks, {}, project_of)[0]

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from tests.sources.parsing import (
     census,
+    lines,
     parse,
     parse_in_pieces,
     tool,
+    user,
     words,
 )
 
@@ -79,11 +81,49 @@ def test_part_of_a_log_is_part_of_its_story(data, share):
     assert [b for b in census(whole).bad if b in census(part).bad] == census(part).bad
 
 
+def said(identity, *blocks, **more):
+    return {"type": "assistant", "message": {"id": identity, "content": list(blocks), **more}}
+
+
+def result(identity, text):
+    block = {"type": "tool_result", "tool_use_id": identity, "content": text}
+    return {"type": "user", "message": {"content": [block]}}
+
+
+OPEN_ENDED = [
+    *({"type": "queue-operation", "operation": o, "content": "x"} for o in ("enqueue", "dequeue", "remove", "popAll")),
+    user("x"),
+    user("y", uuid="u1", parentUuid="u0", timestamp="2026-09-01T08:00:00Z"),
+    user("z", uuid="u2", parentUuid="u0", timestamp="2026-09-01T08:00:05Z"),
+    {"type": "attachment", "attachment": {"type": "queued_command", "prompt": "x"}},
+    {
+        "type": "attachment",
+        "timestamp": "2026-09-01T08:00:01Z",
+        "attachment": {"type": "queued_command", "prompt": "w"},
+    },
+    said("m1", words("one"), timestamp="2026-09-01T08:00:02Z"),
+    said("m1", words("one more"), stop_reason="end_turn", usage={"output_tokens": 7}),
+    said("m2", tool("t1")),
+    said("m3", tool("t1", file_path="a.py"), tool("t2")),
+    result("t1", "first"),
+    result("t2", "second"),
+]
+"""Records whose fate later records decide."""
+
+
 @settings(deadline=None, max_examples=300)
+@given(records=st.lists(st.sampled_from(OPEN_ENDED), max_size=12), cuts=st.lists(st.integers(0, 12), max_size=3))
+def test_what_later_records_decide_is_decided_again(records, cuts):
+    whole = [lines(record) for record in records]
+    data = b"".join(whole)
+    assert parse_in_pieces(data, [len(b"".join(whole[:cut])) for cut in cuts]) == parse(data)
+
+
+@settings(deadline=None, max_examples=100)
 @given(data=LOG, shares=st.lists(st.floats(0, 1), max_size=4))
 def test_log_that_grows_ends_like_one_read_at_once(data, shares):
-    pieces = parse_in_pieces(data, [round(share * len(data)) for share in shares])
-    assert pieces == parse(data)
+    """Torn anywhere."""
+    assert parse_in_pieces(data, [round(share * len(data)) for share in shares]) == parse(data)
 
 
 @settings(deadline=None, max_examples=60)
