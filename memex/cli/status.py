@@ -19,6 +19,7 @@ def status(as_json: Json = False) -> None:
     state: dict[str, Any] = {
         "memory": _memory(memex),
         "sources": _sources(memex),
+        "deleted within a week": _expiring(memex),
         "records": _records(memex),
         "pending": _pending(memex),
         "failures": _failures(memex),
@@ -77,6 +78,20 @@ def _sources(memex: "Memex") -> dict[str, int]:
         "lines read": int(rows["lines"].sum()),
         "bytes of unfinished last lines": int(rows["torn_bytes"].sum()),
     }
+
+
+def _expiring(memex: "Memex") -> list[dict[str, Any]]:
+    """Count the logs that their CLI will soon delete, by CLI, and those of them that are not kept yet."""
+    from datetime import UTC, datetime, timedelta
+
+    waiting = {session for batch in memex.ingest.plan().batches for session in batch}
+    found: dict[str, dict[str, Any]] = {}
+    for file, end in memex.ingest.expiring(datetime.now(UTC), timedelta(days=7)):
+        row = found.setdefault(file.cli, {"cli": file.cli, "logs": 0, "not kept yet": 0, "first": end})
+        row["logs"] += 1
+        row["not kept yet"] += file.session_id in waiting
+        row["first"] = min(row["first"], end)
+    return list(found.values())
 
 
 def _records(memex: "Memex") -> list[dict[str, Any]]:

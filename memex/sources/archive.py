@@ -10,7 +10,7 @@ so a crash between the two leaves bytes that the next append overwrites.
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -110,10 +110,12 @@ class Archive:
         """Look one source up by its `source_id`."""
         return self._load(self._log(cli, identity))
 
-    def identities(self) -> Iterator[tuple[str, str]]:
-        """Name every source that was ever kept: (cli, source id)."""
+    def others(self, known: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Name the sources that are kept and not `known`: (cli, source id)."""
         for folder in self.root.glob("*/??"):
-            yield from ((folder.parent.name, name[:-6]) for name in os.listdir(folder) if name.endswith(".jsonl"))  # noqa: PTH208
+            for name in os.listdir(folder):  # noqa: PTH208 - names are enough
+                if name.endswith(".jsonl") and name[:-6] not in known:
+                    yield folder.parent.name, name[:-6]
 
     def is_current(self, kept: Kept | None, path: Path) -> bool:
         """Tell whether the file has the size and time at which it was last read."""
@@ -149,19 +151,19 @@ class Archive:
         try:
             return self._store_frames(found)
         except OSError as error:
-            return UnreadableSource(f"{found.path}: {error.strerror or error}")
+            return UnreadableSource(f"{found.place}: {error.strerror or error}")
 
     def _store_frames(self, found: Found) -> "_Taken":
         """Write the frames of what is new in one file; their events are for the caller to write."""
         with found.path.open("rb") as file:
             stat = os.fstat(file.fileno())
-            log = self._log(found.cli, source_id(found.cli, found.path))
+            log = self._log(found.cli, source_id(found.cli, found.place))
             events: list[dict[str, Any]] = []
             kept = self._load(log)
             if kept is None:
                 with translated_os_errors(log):
                     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                kept = Kept(log.stem, found.cli, str(found.path), found.session_id, found.role)
+                kept = Kept(log.stem, found.cli, found.place, found.session_id, found.role)
                 events.append({"source": {n: getattr(kept, n) for n in ("cli", "path", "session_id", "role")}})
             holds = _prefix_holds(file, kept, stat.st_size)
             generation = max(kept.generation, 1) if holds else kept.generation + 1
@@ -259,7 +261,7 @@ def _frames(log: Path, generation: int) -> Path:
     return log.with_name(f"{log.stem}.{generation:04}.zst")
 
 
-def source_id(cli: str, path: Path) -> str:
+def source_id(cli: str, path: Path | str) -> str:
     """Name a source by its CLI and its absolute path."""
     return digest(cli, str(path))
 

@@ -7,9 +7,9 @@ growing log, so what it holds is plain data, and small: finished rows leave it b
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from memex.model import Session
 from memex.sources.lines import Census
@@ -37,9 +37,8 @@ class HistoryReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A file on disk that belongs to a session: its log, or a side file (`path` tells which).
+class Found(NamedTuple):
+    """A file on disk that belongs to a session: its log, or a side file (`place`, its path, tells which).
 
     A `history` lists prompts of many sessions; its own session id only names it.
 
@@ -47,11 +46,16 @@ class Found:
     """
 
     cli: str
-    path: Path
+    place: str
     session_id: str
     role: Role = "log"
     stat: Stat = NO_STAT
     refused: str = ""
+
+    @property
+    def path(self) -> Path:
+        """The place as a path; ten thousand of them are dear, and most are not needed."""
+        return Path(self.place)
 
 
 class Blob(Protocol):
@@ -124,6 +128,10 @@ class Adapter(Protocol):
 
     def records(self, blob: Blob, census: Census, tail: bool) -> Iterator[tuple[int, dict[str, Any]]]:
         """Read the records of a log from `census.read_to` on, each with its byte offset."""
+        ...
+
+    def retention(self, root: Path) -> timedelta | None:
+        """Tell how long after its last write the CLI deletes a log; None when it never does."""
         ...
 
     def history(self, record: dict[str, Any]) -> HistoryPrompt | None:

@@ -7,17 +7,18 @@ of a tool call is a `user` record. `prompts.py` tells prompts apart; this module
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memex.model import MessageKind, Role, Session, SessionKind
-from memex.sources.base import Blob, Found, HistoryPrompt, Relatives
-from memex.sources.content import clean, flatten, read_time
+from memex.model import MessageKind, Session, SessionKind
+from memex.model import Role as Speaker
+from memex.sources.base import Blob, Found, HistoryPrompt, Relatives, Role
+from memex.sources.content import clean, flatten, read_json, read_time
 from memex.sources.lines import Census, json_lines
 from memex.sources.prompts import Prompt, read_prompt
 from memex.sources.transcript import MAX_COUNT, Answer, Reply, Transcript, Usage
-from memex.sources.walk import state_of, walk
+from memex.sources.walk import Entry, state_of, walk
 from memex.text import digest, one_line
 
 _PERSISTED = re.compile(r"<persisted-output>.*?Full output saved to:[ \t]*([^\n<]+)", re.DOTALL)
@@ -38,21 +39,12 @@ class ClaudeAdapter:
         """Find logs below `<root>/projects` and `<root>/transcripts`, each with its side files."""
         history = root / "history.jsonl"
         if history.is_file():
-            yield Found(self.cli, history, f"{self.cli}:history", "history", state_of(history.stat()))
+            yield Found(self.cli, str(history), f"{self.cli}:history", "history", state_of(history.stat()))
         for base in (root / "projects", root / "transcripts"):
             for entry in walk(base):
-                path = entry.path
-                if entry.is_folder:
-                    name, role = "", "log"
-                elif path.suffix == ".jsonl":
-                    name, role = path.stem, "log"
-                elif path.parent.name == "tool-results":
-                    name, role = path.parent.parent.name, "side"
-                elif path.name.endswith(".meta.json"):
-                    name, role = path.name.removesuffix(".meta.json"), "side"
-                else:
-                    continue
-                yield Found(self.cli, path, f"{self.cli}:{name}", role, entry.stat, entry.refused)  # type: ignore[arg-type]
+                if belongs := _session_of(entry):
+                    name, role = belongs
+                    yield Found(self.cli, entry.place, f"{self.cli}:{name}", role, entry.stat, entry.refused)
 
     def reader(self, session_id: str, path: Path, side: Mapping[str, bytes], relatives: Relatives) -> "ClaudeReader":
         """Begin a session."""
@@ -61,6 +53,11 @@ class ClaudeAdapter:
     def records(self, blob: Blob, census: Census, tail: bool) -> Iterator[tuple[int, dict[str, Any]]]:
         """Read lines of JSON."""
         return json_lines(blob.pieces(census.read_to), census, tail)
+
+    def retention(self, root: Path) -> timedelta | None:
+        """Read `cleanupPeriodDays` of the CLI's settings: 30 days unless it says otherwise."""
+        days = read_json(root / "settings.json").get("cleanupPeriodDays", 30)
+        return timedelta(days=days) if isinstance(days, int | float) and 0 <= days < 100_000 else timedelta(days=30)
 
     def history(self, record: dict[str, Any]) -> HistoryPrompt | None:
         """Read a line of `history.jsonl`, pasted text put back in its place."""
@@ -75,6 +72,19 @@ class ClaudeAdapter:
             read_time(record.get("timestamp")),
             cwd if isinstance(cwd, str) else "",
         )
+
+
+def _session_of(entry: Entry) -> tuple[str, Role] | None:
+    """Name the session that a file belongs to, and what it is to it."""
+    name = entry.name
+    if name.endswith(".jsonl") and not entry.is_folder:
+        return name.removesuffix(".jsonl"), "log"
+    if entry.is_folder:
+        return "", "log"
+    if name.endswith(".meta.json"):
+        return name.removesuffix(".meta.json"), "side"
+    folder = entry.path.parent
+    return (folder.parent.name, "side") if folder.name == "tool-results" else None
 
 
 def _parent_of(path: Path) -> str:
@@ -290,7 +300,7 @@ class ClaudeReader:
         self.transcript.abandon(range(replaced, number + 1))
         return "prompt instead of earlier ones"
 
-    def _add_text(self, offset: int, record: dict[str, Any], role: Role, kind: MessageKind, text: str) -> str:
+    def _add_text(self, offset: int, record: dict[str, Any], role: Speaker, kind: MessageKind, text: str) -> str:
         if not text.strip():
             return "no text"
         self.transcript.say(role, kind, text, **_place(offset, record))
@@ -380,7 +390,7 @@ class ClaudeReader:
             return "in the subagent's own log"
         message = inner.get("message")
         content = message.get("content") if isinstance(message, dict) else None
-        role: Role = "assistant" if inner.get("type") == "assistant" else "user"
+        role: Speaker = "assistant" if inner.get("type") == "assistant" else "user"
         inner = {"timestamp": record.get("timestamp"), **inner}
         mark = _mark(str(inner.get("uuid")))
         if mark in self.seen:

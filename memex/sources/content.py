@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from memex.text import plain
@@ -36,6 +37,17 @@ def flatten(content: Any, with_results: bool = True, with_calls: bool = False) -
 def clean(text: Any) -> str:
     """Take a string without terminal escapes and NULs; anything else is no text."""
     return plain(text) if isinstance(text, str) else ""
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object from a file; one that is missing, unreadable or something else is empty."""
+    import orjson
+
+    try:
+        value = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def read_time(value: Any) -> datetime | None:

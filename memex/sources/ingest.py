@@ -7,6 +7,7 @@ table, or an archived file that the table does not have in its present generatio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from memex.model import Source
 from memex.sources.archive import Archive, Kept, UnreadableSource, source_id
 from memex.sources.base import Adapter, Found
 from memex.sources.lines import Census
-from memex.sources.load import IngestReport, Load, State, source_row
+from memex.sources.load import IngestReport, Load, State, collector_paused, source_row
 from memex.sources.parse import Checkpoints
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import RAW_TABLES, to_arrow
@@ -70,13 +71,17 @@ class Ingest:
 
     def plan(self) -> IngestPlan:
         """Compare disk, lake and archive."""
+        with collector_paused():
+            return self._plan()
+
+    def _plan(self) -> IngestPlan:
         known = self._states()
         pending: dict[str, _Pending] = {}
         seen: set[tuple[str, str]] = set()
         unchanged: set[str] = set()
         unreadable = []
         for file in self.discover():
-            key = (file.cli, str(file.path))
+            key = (file.cli, file.place)
             seen.add(key)
             if problem := _problem(file):
                 unreadable.append(f"{storable(key[1])}: {problem}")
@@ -181,12 +186,24 @@ class Ingest:
                 tick(report.sessions)
         return report
 
+    def expiring(self, now: datetime, within: timedelta) -> Iterator[tuple[Found, datetime]]:
+        """Find the files that their CLI will delete within some time, each with when."""
+        for cli, roots in self.roots.items():
+            for root in roots:
+                kept_for = self.adapters[cli].retention(root)
+                if kept_for is None:
+                    continue
+                for file in self.adapters[cli].discover(root):
+                    end = datetime.fromtimestamp(file.stat[1] / 1e9, UTC) + kept_for
+                    if file.role == "log" and not file.refused and end <= now + within:
+                        yield file, end
+
     def discover(self) -> Iterator[Found]:
         """Find every log file that is not excluded."""
         for cli, roots in self.roots.items():
             for root in roots:
                 for file in self.adapters[cli].discover(root):
-                    if not any(fnmatch(str(file.path), pattern) for pattern in self.exclude):
+                    if not any(fnmatch(file.place, pattern) for pattern in self.exclude):
                         yield file
 
     @contextmanager
@@ -222,22 +239,15 @@ class Ingest:
 
     def _states(self, where: str | None = None) -> dict[tuple[str, str], State]:
         """Read what the lake knows of sources, by CLI and path."""
-        columns = ["cli", "path", "id", "session_id", "file_size", "file_mtime_ns", "file_ctime_ns", "gone"]
-        columns += ["generation", "size", "parser_version"]
-        rows = self.lake.scan("sources", columns, where)
-        values = (rows[name].to_pylist() for name in columns)
-        return {
-            (cli, path): State(key, session, (size, mtime, ctime), gone, (generation, read, version))
-            for cli, path, key, session, size, mtime, ctime, gone, generation, read, version in zip(
-                *values, strict=True
-            )
-        }
+        rows = self.lake.scan("sources", State._fields, where)
+        states = map(State._make, zip(*(rows[name].to_pylist() for name in State._fields), strict=True))
+        return {state[:2]: state for state in states}
 
     def _orphans(self, known: Collection[str] | None = None) -> Iterator[Kept]:
         """Find what the archive has and the lake has not: a crash, or a lake made anew."""
         known = set(self.lake.scan("sources", ["id"])["id"].to_pylist()) if known is None else known
-        for cli, key in self.archive.identities():
-            if key not in known and cli in self.adapters and (kept := self.archive.load(cli, key)):
+        for cli, key in self.archive.others(known):
+            if cli in self.adapters and (kept := self.archive.load(cli, key)):
                 yield kept
 
     def _is_current(self, cli: str, state: State) -> bool:
@@ -285,7 +295,7 @@ def _batches(pending: Mapping[str, _Pending]) -> Iterator[tuple[str, ...]]:
 
 
 def _id(file: Found) -> str:
-    return source_id(file.cli, file.path)
+    return source_id(file.cli, file.place)
 
 
 def _has(kept: Kept | None, file: Found) -> bool:
@@ -297,7 +307,7 @@ def _problem(file: Found) -> str:
     if file.refused:
         return file.refused
     try:
-        str(file.path).encode()
+        file.place.encode()
     except UnicodeEncodeError:
         return "its name is not UTF-8: rename it"
     return ""

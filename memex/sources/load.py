@@ -4,6 +4,7 @@ import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from memex.errors import DamagedArchive, MemexError
 from memex.model import Source
@@ -39,16 +40,30 @@ class IngestReport:
         return IngestReport(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """A source as the lake knows it."""
+class State(NamedTuple):
+    """A source as the lake knows it. The names are those of the lake's columns."""
 
+    cli: str
+    path: str
     id: str
     session_id: str
-    file: Stat
     gone: bool
-    parsed: tuple[int, int, int]
-    """Generation, size, parser version."""
+    file_size: int
+    file_mtime_ns: int
+    file_ctime_ns: int
+    generation: int
+    size: int
+    parser_version: int
+
+    @property
+    def file(self) -> Stat:
+        """The state of the file when it was read."""
+        return self[5:8]
+
+    @property
+    def parsed(self) -> tuple[int, int, int]:
+        """Generation, size and parser version."""
+        return self[8:]
 
 
 @dataclass(frozen=True, slots=True)

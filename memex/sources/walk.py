@@ -2,22 +2,32 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
+from typing import NamedTuple
 
 Stat = tuple[int, int, int]
 """Size, and times of the last write and the last change in ns: the latter moves with every write."""
 NO_STAT: Stat = (-1, -1, -1)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A file. `refused` says why it, or a folder, must not or cannot be read."""
+class Entry(NamedTuple):
+    """A file at `place`, its path. `refused` says why it, or a folder, must not or cannot be read."""
 
-    path: Path
+    place: str
     stat: Stat = NO_STAT
     refused: str = ""
     is_folder: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The place as a path."""
+        return Path(self.place)
+
+    @property
+    def name(self) -> str:
+        """The last part of the place."""
+        return self.place.rpartition(os.sep)[2]
 
 
 def walk(root: Path) -> Iterator[Entry]:
@@ -49,11 +59,11 @@ def _entries(folder: str) -> Iterator["os.DirEntry[str] | Entry"]:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        yield Entry(Path(folder), refused=error.strerror or str(error), is_folder=True)
+        yield Entry(folder, refused=error.strerror or str(error), is_folder=True)
 
 
 def _entry(entry: "os.DirEntry[str]", bound: str) -> Entry | None:
-    path = Path(entry.path)
+    path = entry.path
     try:
         if entry.is_symlink():
             inside = os.path.realpath(entry.path).startswith(bound + os.sep)
@@ -61,9 +71,8 @@ def _entry(entry: "os.DirEntry[str]", bound: str) -> Entry | None:
                 return Entry(path, refused="a link out of the folder of logs", is_folder=entry.is_dir())
             if entry.is_dir():
                 return None
-        if not entry.is_file():
-            return Entry(path, refused="not a file")
-        return Entry(path, state_of(entry.stat()))
+        stat = entry.stat()
+        return Entry(path, state_of(stat)) if S_ISREG(stat.st_mode) else Entry(path, refused="not a file")
     except OSError as error:
         return Entry(path, refused=error.strerror or str(error))
 

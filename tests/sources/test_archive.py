@@ -31,7 +31,7 @@ def source(tmp_path):
 def take(archive, path, data=None):
     if data is not None:
         path.write_bytes(data)
-    [kept] = archive.take([Found("claude", path, "claude:session")])
+    [kept] = archive.take([Found("claude", str(path), "claude:session")])
     if isinstance(kept, UnreadableSource):
         raise kept
     return kept
@@ -144,7 +144,7 @@ def test_sources_list_what_was_kept(archive, source, tmp_path):
 
 def test_same_file_of_two_clis_is_two_sources(archive, source):
     one = take(archive, source)
-    [other] = archive.take([Found("codex", source, "codex:session")])
+    [other] = archive.take([Found("codex", str(source), "codex:session")])
     assert one.id != other.id
     assert {kept.cli for kept in archive.sources()} == {"claude", "codex"}
 
@@ -153,7 +153,7 @@ def test_unreadable_file_stops_no_other(archive, tmp_path):
     paths = [tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl")]
     for path in (paths[0], paths[2]):
         path.write_bytes(path.name.encode())
-    taken = list(archive.take([Found("claude", path, f"claude:{path.stem}") for path in paths]))
+    taken = list(archive.take([Found("claude", str(path), f"claude:{path.stem}") for path in paths]))
     [problem] = (one for one in taken if isinstance(one, UnreadableSource))
     assert "b.jsonl" in str(problem)
     kept = [one for one in taken if one is not problem]

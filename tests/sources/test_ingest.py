@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -503,3 +504,17 @@ def test_session_that_the_parser_cannot_take_stops_no_other(memex, log):
     assert stumbling.plan().empty
     reasons = memex.lake.scan("sources", ["bad_lines"], "bad_lines != '[]'")["bad_lines"].to_pylist()
     assert "the parser failed: KeyError" in reasons[0]
+
+
+@pytest.mark.parametrize(("days", "expiring"), [(None, 1), (30, 1), (99, 0), ("x", 1), (10, 2)])
+def test_logs_that_their_cli_will_soon_delete_are_named(memex, log, claude_dir, days, expiring):
+    now = datetime(2026, 9, 30, tzinfo=UTC)
+    for path, age in ((log.write(), 25), (sibling(log, 1).write(), 5)):
+        os.utime(path, ((now - timedelta(days=age)).timestamp(),) * 2)
+    if days is not None:
+        (claude_dir / "settings.json").write_text(json.dumps({"cleanupPeriodDays": days}))
+    found = list(memex.ingest.expiring(now, timedelta(days=7)))
+    assert [file.session_id for file, _end in found][:expiring] == [file.session_id for file, _end in found]
+    assert len(found) == expiring
+    if expiring == 1:
+        assert found[0][1] == now + timedelta(days=5)
