@@ -124,8 +124,12 @@ class SessionParse:
 
     def _set_aside(self, reader: Reader, log: Blob, census: Census) -> None:
         reader.side, reader.relatives = {}, _NO_RELATIVES
-        state = pickle.dumps((census, reader))
-        reader.side, reader.relatives = self.side, self.relatives
+        try:
+            state = pickle.dumps((census, reader))
+        except RecursionError:  # an open call with arguments nested hundreds deep: begin anew the next time
+            return
+        finally:
+            reader.side, reader.relatives = self.side, self.relatives
         self.saved = Checkpoint(
             self.adapter.parser_version,
             log.source_id,

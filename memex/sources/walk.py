@@ -66,7 +66,7 @@ def _entry(entry: "os.DirEntry[str]", bound: str) -> Entry | None:
     path = entry.path
     try:
         if entry.is_symlink():
-            inside = os.path.realpath(entry.path).startswith(bound + os.sep)
+            inside = (os.path.realpath(entry.path) + os.sep).startswith(bound + os.sep)
             if not inside:
                 return Entry(path, refused="a link out of the folder of logs", is_folder=entry.is_dir())
             if entry.is_dir():
