@@ -99,15 +99,15 @@ def ingest(home: Path, index: bool) -> tuple[float, int, int]:
 
 def fresh(home: Path, folder: Path) -> Memex:
     """Wire Memex to an empty home."""
-    return open_memex(
-        Settings.model_validate({"home": folder / "memex", "sources": {"claude_config_dir": home / ".claude"}})
-    )
+    logs = {"claude_config_dir": home / ".claude", "codex": False, "gemini": False}
+    return open_memex(Settings.model_validate({"home": folder / "memex", "sources": logs}))
 
 
 def command(home: Path) -> tuple[float, int, int]:
     """Run the whole command in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         environ = {**os.environ, "MEMEX_HOME": f"{folder}/memex", "CLAUDE_CONFIG_DIR": str(home / ".claude")}
+        environ |= {"MEMEX_SOURCES_CODEX": "false", "MEMEX_SOURCES_GEMINI": "false"}
         started = time.perf_counter()
         done = subprocess.run(
             [sys.executable, "-m", "memex.cli.main", "ingest", "--json"], env=environ, check=True, capture_output=True

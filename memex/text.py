@@ -81,6 +81,11 @@ def digest(*parts: str) -> str:
     return hashlib.blake2b(framed, digest_size=16).hexdigest()
 
 
+def mark(key: str) -> int:
+    """Hash a key into 8 bytes, for sets of many keys that are kept and compared but never shown."""
+    return int.from_bytes(hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
 def unique(items: Iterable[str]) -> tuple[str, ...]:
     """Keep the first of each non-empty item, in order."""
     return tuple(dict.fromkeys(item for item in items if item))

@@ -19,7 +19,7 @@ from memex.sources.lines import Census, json_lines
 from memex.sources.prompts import Prompt, read_prompt
 from memex.sources.transcript import MAX_COUNT, Answer, Reply, Transcript, Usage
 from memex.sources.walk import Entry, state_of, walk
-from memex.text import digest, one_line
+from memex.text import mark, one_line
 
 _PERSISTED = re.compile(r"<persisted-output>.*?Full output saved to:[ \t]*([^\n<]+)", re.DOTALL)
 _LOOK_AHEAD = 500
@@ -218,10 +218,10 @@ class ClaudeReader:
             self.copying = _copy_mark(record) in self.copied
             if self.copying:
                 return f"copied from {self.original}"
-        mark = _mark(uuid)
-        if mark in self.seen:
+        known = mark(uuid)
+        if known in self.seen:
             return "left out: the same record again"
-        self.seen.add(mark)
+        self.seen.add(known)
         return ""
 
     def _find_original(self, uuid: str) -> None:
@@ -291,8 +291,8 @@ class ClaudeReader:
         if not isinstance(parent, str) or prompt.text.startswith(("!", "/")):
             return "prompt"
         number = self.transcript.prompt_number
-        replaced = self.prompt_parents.get(_mark(parent))
-        self.prompt_parents[_mark(parent)] = number + 1
+        replaced = self.prompt_parents.get(mark(parent))
+        self.prompt_parents[mark(parent)] = number + 1
         if replaced is None:
             return "prompt"
         if number - replaced >= _RETRY_PROMPTS:
@@ -392,10 +392,10 @@ class ClaudeReader:
         content = message.get("content") if isinstance(message, dict) else None
         role: Speaker = "assistant" if inner.get("type") == "assistant" else "user"
         inner = {"timestamp": record.get("timestamp"), **inner}
-        mark = _mark(str(inner.get("uuid")))
-        if mark in self.seen:
+        known = mark(str(inner.get("uuid")))
+        if known in self.seen:
             return "left out: the same record again"
-        self.seen.add(mark)
+        self.seen.add(known)
         return self._add_text(offset, inner, role, "sidechain", flatten(content, with_calls=True))
 
     def _add_assistant(self, offset: int, record: dict[str, Any]) -> str:
@@ -522,14 +522,9 @@ def _place(offset: int, record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _mark(key: str) -> int:
-    """Shorten an id to 8 bytes: a session has thousands, and they are kept from read to read."""
-    return int(digest(key)[:16], 16)
-
-
 def _copy_mark(record: dict[str, Any]) -> int:
     """Mark a record by its id and time: a copy has both, an unrelated record of the same id has not."""
-    return _mark(f"{record.get('uuid')} {record.get('timestamp')}")
+    return mark(f"{record.get('uuid')} {record.get('timestamp')}")
 
 
 def _role_of(record: dict[str, Any]) -> Any:

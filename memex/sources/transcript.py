@@ -13,7 +13,7 @@ from typing import Any
 
 from memex.model import Message, MessageKind, Role, ToolCall
 from memex.sources.tools import files_of, may_change, operation_of, says_nothing
-from memex.text import digest, estimate_tokens
+from memex.text import digest, estimate_tokens, mark
 
 OPEN_REPLIES = 16
 MAX_COUNT = 2**53
@@ -179,7 +179,7 @@ class Transcript:
         """
         if key in self.replies:
             return self.replies[key]
-        if _mark(key) in self.closed:
+        if mark(key) in self.closed:
             key = f"{key}@{offset}"
             if key in self.replies:
                 return self.replies[key]
@@ -193,7 +193,7 @@ class Transcript:
     def is_repeated(self, reply: Reply) -> bool:
         """Tell whether a reply continues one that was closed: its usage is counted there."""
         key, at, _offset = reply.key.rpartition("@")
-        return bool(at) and _mark(key) in self.closed
+        return bool(at) and mark(key) in self.closed
 
     def call(self, native: str, reply: str, name: str, given: Any, *, offset: int, ts: datetime | None) -> None:
         """Add a tool call, or replace the arguments of the open one of this id."""
@@ -201,7 +201,7 @@ class Transcript:
         arguments = given if isinstance(given, dict) else {"input": given}
         if native in self.calls:
             self.calls[native].given = arguments
-        elif _mark(native) not in self.closed:
+        elif mark(native) not in self.closed:
             self.seq += 1
             self.calls[native] = Call(
                 native, self.seq, offset, self.source_id, self.prompt_number, reply, name, arguments, ts
@@ -215,13 +215,13 @@ class Transcript:
         call.output, call.answered, call.is_error, call.ended_at = answer.output, True, answer.is_error, answer.ts
         call.agent_session_id = answer.agent_session_id or call.agent_session_id
         self._done_calls.append(call)
-        self.closed.add(_mark(native))
+        self.closed.add(mark(native))
         self.buffered += len(answer.output)
         return True
 
     def is_closed(self, native: str) -> bool:
         """Tell whether a call has its answer."""
-        return _mark(native) in self.closed
+        return mark(native) in self.closed
 
     def abandon(self, prompts: Iterable[int]) -> None:
         """Take prompts back: what follows them stays stored, marked superseded, out of the talks."""
@@ -239,7 +239,7 @@ class Transcript:
 
     def _close_reply(self, key: str) -> None:
         reply = self.replies.pop(key)
-        self.closed.add(_mark(key))
+        self.closed.add(mark(key))
         self._done_replies.append(reply)
         self.buffered += sum(map(len, reply.texts)) + sum(map(len, reply.thoughts))
 
@@ -304,11 +304,6 @@ class Transcript:
             content=content,
             digest=digest(content, place, call.agent_session_id, str(call.answered)),
         )
-
-
-def _mark(key: str) -> int:
-    """Shorten a key to 8 bytes: a long session has many, and they are kept from read to read."""
-    return int(digest(key)[:16], 16)
 
 
 def _json_of(given: dict[str, Any]) -> str:
