@@ -1,7 +1,7 @@
 """Short ways to write a log and to read what was parsed, without archive or lake."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -66,7 +66,7 @@ def new_log(path=FOLDER / f"{SESSION}.jsonl"):
 
 def parse(log, *side, path=FOLDER / f"{SESSION}.jsonl", cli="claude", family=None, session_id=None, more=()):
     """Parse a log (or its bytes) with side files given as (name, bytes)."""
-    data, path = (log.lines(), log.path) if isinstance(log, ClaudeLog) else (log, path)
+    data, path = (log, path) if isinstance(log, bytes) else (log.lines(), log.path)
     reading = SessionParse(
         ADAPTERS[cli],
         session_id or f"{cli}:{path.stem}",
@@ -90,6 +90,10 @@ def parsed(reading: SessionParse, before: Parsed | None = None) -> Parsed:
     for gone in reading.taken_back:
         messages.pop(gone, None)
         calls.pop(gone, None)
+    messages = {
+        m.id: replace(m, superseded=True) if m.prompt_number in reading.abandoned else m for m in messages.values()
+    }
+    calls = {c.id: replace(c, superseded=True) if c.prompt_number in reading.abandoned else c for c in calls.values()}
     view = view_of(messages.values(), calls.values())
     talks = cut_talks(view)
     session = complete([reading.session], view, talks, {}, project_of)[0]
