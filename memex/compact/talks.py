@@ -14,6 +14,9 @@ from memex.text import unique, units
 TERSE_UNITS = 8
 """A request shorter than this is shown with the question that it answers."""
 
+_INTERRUPTED = ("[Request interrupted", "<turn_aborted>")
+"""How the notices of Claude Code and Codex begin that tell of an interruption."""
+
 _CALL_FIELDS = tuple(f for f in ToolCall.__slots__ if f not in ("superseded", "digest"))
 
 
@@ -84,7 +87,7 @@ def _talk_text(
         replies=tuple(m["text"] for m in replies),
         calls=tuple(ToolCall(**{**c, "files": tuple(c["files"] or ())}) for c in calls),
         message_ids=tuple(m["id"] for m in said),
-        interrupted=any(m["text"].startswith("[Request interrupted") for m in said if m["kind"] == "notice"),
+        interrupted=any(m["text"].startswith(_INTERRUPTED) for m in said if m["kind"] == "notice"),
         question=question(last_words[0]) if last_words and units(request) < TERSE_UNITS else "",
         ended_at=talk["ended_at"],
     )

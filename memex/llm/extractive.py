@@ -121,7 +121,7 @@ def _deed(calls: Sequence[ToolCall], say: Mapping[str, str], cwd: str) -> str:
     paths = [path for call in calls for path in call.files]
     if operation in ("edit", "write", "read") and paths:
         text = say[operation].format(files=salient.names(paths, cwd))
-        return text if len(unique(paths)) == len(calls) else say["times"].format(what=text, count=len(calls))
+        return text if len(unique(paths)) >= len(calls) else say["times"].format(what=text, count=len(calls))
     if operation == "run" and len(calls) == 1 and salient.runs_tests(calls[0]):
         return _verdict(calls[0], say)
     key = operation if operation in say else "other"
@@ -146,7 +146,6 @@ def _subject(call: ToolCall) -> str:
 
 def _facts(call: ToolCall, cwd: str) -> list[str]:
     """List what is worth keeping of one call."""
-    given = salient.arguments(call)
     lines = salient.salient_lines(call.output)
     match call.operation:
         case "read" if not salient.failed(call):
@@ -154,11 +153,11 @@ def _facts(call: ToolCall, cwd: str) -> list[str]:
         case "search" if not salient.failed(call):
             return salient.first_lines(call.output, 3)
         case "edit":
-            old, new = (_first_line(given.get(k)) for k in ("old_string", "new_string"))
+            old, new = map(_first_line, salient.change_of(call))
             change = f"`{old}` → `{new}`" if old and new and old != new else (new or old)
             return [f"{salient.names(call.files, cwd)}: {change}"] if change and not salient.failed(call) else lines
         case "write":
-            size = str(given.get("content") or "").count("\n") + 1
+            size = salient.change_of(call)[1].count("\n") + 1
             return [
                 f"{salient.names(call.files, cwd)}: {size} lines",
                 *(lines if salient.failed(call) else []),

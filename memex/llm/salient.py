@@ -26,13 +26,14 @@ _COMMIT = re.compile(
 _PULL = re.compile(r"https://[\w.-]+/\S+/(?:pull|merge_requests)/\d+")
 _RUNNER = re.compile(
     r"^(?:\w+=\S*\s+)*(?:(?:sudo|time|npx|bunx|timeout\s+\S+|python[\d.]*\s+-m|(?:uv|poetry|pipenv|pdm|hatch|rye)\s+run|"
-    r"pnpm\s+exec|yarn\s+run|bundle\s+exec)\s+)*"
+    r"env(?:\s+\w+=\S*)*|mise\s+exec\s+--|pnpm\s+exec|yarn\s+run|bundle\s+exec)\s+)*"
     r"(?:\S*/)?(?:pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|tox|nox|gotestsum|"
     r"(?:go|cargo|npm|pnpm|yarn|bun|make|mix|dotnet|mvn|gradle|gradlew|mise\s+run|just|deno|swift)\s+(?:run\s+)?test\S*)(?:\s|$)"
 )
 _TESTS_FAILED = re.compile(r"\bFAIL(?:ED|URES)?\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b")
 _EXIT = re.compile(r"^(?:Error: )?Exit code (\d+)", re.MULTILINE)
 _NOISE = re.compile(r"^[\s\W_\d]*$")
+_PATCH_LINE = re.compile(r"^([-+])(?!\1)(.*)$", re.MULTILINE)
 
 
 def arguments(call: ToolCall) -> dict[str, object]:
@@ -44,6 +45,20 @@ def arguments(call: ToolCall) -> dict[str, object]:
 def command_of(call: ToolCall) -> str:
     """Give the shell command of a call, on one line; "" when it runs none."""
     return one_line(str(arguments(call).get("command") or ""))
+
+
+def change_of(call: ToolCall) -> tuple[str, str]:
+    """Give the text that an edit took away and the text that it put there, from its arguments or its patch."""
+    given = arguments(call)
+    old, new = (str(given.get(key) or "") for key in ("old_string", "new_string"))
+    if old or new or given.get("content"):
+        return old, new or str(given.get("content") or "")
+    patch = str(given.get("input") or given.get("command") or "")
+    if "\n*** " not in patch:  # written inside a script
+        patch = patch.replace("\\n", "\n")
+    lines = _PATCH_LINE.findall(patch) if "*** " in patch else []
+    gone, come = ("\n".join(text for sign, text in lines if sign == wanted) for wanted in "-+")
+    return gone, come
 
 
 def label_of(call: ToolCall) -> str:

@@ -122,7 +122,7 @@ class Adapter(Protocol):
         """Find every file below the CLI's own folder."""
         ...
 
-    def reader(self, session_id: str, path: Path, side: Mapping[str, bytes], relatives: Relatives) -> Reader:
+    def reader(self, session_id: str, path: Path, side: Mapping[str, bytes], relatives: Relatives, /) -> Reader:
         """Begin a session whose (first) log is `path`. The same bytes give the same records."""
         ...
 
@@ -130,7 +130,7 @@ class Adapter(Protocol):
         """Read the records of a log from `census.read_to` on, each with its byte offset."""
         ...
 
-    def retention(self, root: Path) -> timedelta | None:
+    def retention(self, root: Path, /) -> timedelta | None:
         """Tell how long after its last write the CLI deletes a log; None when it never does."""
         ...
 

@@ -23,7 +23,7 @@ def flatten(content: Any, with_results: bool = True, with_calls: bool = False) -
             parts.append(plain(block))
         elif isinstance(block, dict):
             match block.get("type"):
-                case "text":
+                case "text" | "input_text" | "output_text" | "summary_text" | "reasoning_text":
                     parts.append(clean(block.get("text")))
                 case "tool_result" if with_results:
                     parts.append(flatten(block.get("content")))
@@ -31,6 +31,8 @@ def flatten(content: Any, with_results: bool = True, with_calls: bool = False) -
                     parts.append(f"[{block.get('name')}] {json.dumps(block.get('input'), ensure_ascii=False)}")
                 case "image" | "document" as kind:
                     parts.append(f"[{kind}]")
+                case "input_image":
+                    parts.append("[image]")
     return "\n".join(part for part in parts if part)
 
 

@@ -2,5 +2,6 @@
 
 from memex.sources.base import Adapter
 from memex.sources.claude import ClaudeAdapter
+from memex.sources.codex import CodexAdapter
 
-ADAPTERS: dict[str, Adapter] = {adapter.cli: adapter for adapter in (ClaudeAdapter(),)}
+ADAPTERS: dict[str, Adapter] = {adapter.cli: adapter for adapter in (ClaudeAdapter(), CodexAdapter())}

@@ -276,7 +276,7 @@ class Transcript:
 
     def _tool_call(self, call: Call) -> ToolCall:
         given = _json_of(call.given)
-        operation = operation_of(call.name)
+        operation = operation_of(call.name, call.given)
         content = digest(call.name, given, call.output, str(call.is_error))
         place = f"{call.prompt_number} {call.seq} {call.source_id} {call.offset} {call.started_at} {call.ended_at}"
         return ToolCall(

@@ -24,8 +24,8 @@ def call(name, output="ok", error=False, answered=True, **given):
     return ToolCall(
         id=f"c{abs(hash((name, output, str(given))))}", session_id="s", prompt_number=1, seq=1, message_id="m",
         name=name,
-        operation=operation_of(name), input=json.dumps(given), output=output, is_error=error, answered=answered,
-        mutates=operation_of(name) in ("edit", "write", "run"), files=files,
+        operation=operation_of(name, given), input=json.dumps(given), output=output, is_error=error, answered=answered,
+        mutates=operation_of(name, given) in ("edit", "write", "run"), files=files,
     )  # fmt: skip
 
 

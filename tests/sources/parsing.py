@@ -84,7 +84,7 @@ def parse_in_pieces(data, cuts, path=FOLDER / f"{SESSION}.jsonl", cli="claude", 
 
 def parse(log, *side, path=FOLDER / f"{SESSION}.jsonl", cli="claude", family=None, session_id=None, more=()):
     """Parse a log (or its bytes) with side files given as (name, bytes)."""
-    data, path = (log.lines(), log.path) if isinstance(log, ClaudeLog) else (log, path)
+    data, path = (log, path) if isinstance(log, bytes) else (log.lines(), log.path)
     return parsed(reading(data, path, *side, cli=cli, family=family, session_id=session_id, more=more))
 
 

@@ -89,3 +89,12 @@ def test_odd_line_costs_no_other(memex, history, line):
     history.write_bytes(typed("one") + line + b"\n" + typed("two", number=2))
     ingest(memex)
     assert [t["prompt"] for t in rows(memex, "talks")] == ["one", "two"]
+
+
+def test_prompts_of_codex_are_recovered_too(memex, tmp_path):
+    history = tmp_path / "user" / ".codex" / "history.jsonl"
+    history.parent.mkdir()
+    history.write_bytes(json.dumps({"session_id": GONE, "ts": 1788249600, "text": "修复登录"}).encode() + b"\n")
+    ingest(memex)
+    [session] = rows(memex, "sessions")
+    assert (session["id"], session["kind"], session["title"]) == (f"codex:{GONE}", "history", "修复登录")

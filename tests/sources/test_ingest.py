@@ -14,6 +14,7 @@ from memex.settings import Settings
 from memex.setup import open_memex
 from memex.sources.claude import ClaudeAdapter
 from memex.sources.ingest import BATCH_BYTES
+from memex.sources.registry import ADAPTERS
 from memex.store.schemas import TABLES
 from tests.conftest import LONG_AGO
 from tests.logs import ClaudeLog, talk
@@ -364,7 +365,7 @@ class Older(ClaudeAdapter):
 
 def test_new_parser_reads_the_archive_again(memex, log):
     talk(log, "fix the login").write()
-    older = replace(memex.ingest, adapters={"claude": Older()})
+    older = replace(memex.ingest, adapters={**ADAPTERS, "claude": Older()})
     older.run(older.plan())
     log.path.unlink()
     assert memex.ingest.plan().sessions == 1
@@ -375,7 +376,7 @@ def test_new_parser_reads_the_archive_again(memex, log):
 
 def test_row_that_a_new_parser_no_longer_makes_is_deleted(memex, log):
     talk(log, "fix the login").write()
-    older = replace(memex.ingest, adapters={"claude": Older()})
+    older = replace(memex.ingest, adapters={**ADAPTERS, "claude": Older()})
     older.run(older.plan())
     assert memex.lake.count("messages") == 4
     ingest(memex)
@@ -498,7 +499,7 @@ class Stumbling(ClaudeAdapter):
 def test_session_that_the_parser_cannot_take_stops_no_other(memex, log):
     talk(log, "fix the login").write()
     talk(sibling(log, 2), "fix the logout").write()
-    stumbling = replace(memex.ingest, adapters={"claude": Stumbling()})
+    stumbling = replace(memex.ingest, adapters={**ADAPTERS, "claude": Stumbling()})
     report = stumbling.run(stumbling.plan())
     assert (report.sessions, report.bad_lines) == (1, 1)
     assert stumbling.plan().empty
