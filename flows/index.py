@@ -19,21 +19,26 @@ class IndexReport(BaseModel):
 
 
 @flow(name="index")
-def index(whole: bool = False, optimize: bool = False) -> IndexReport:
+def index(whole: bool = False, optimize: bool = False, vectors: bool = True) -> IndexReport:
     """Make everything findable: words first, then meaning.
 
     Args:
         whole: Build the full text anew instead of adding to it.
         optimize: Compact the tables of the lake as well.
+        vectors: Make the missing vectors, newest first; a run that is stopped leaves the rest to the next.
     """
     raw, summaries = index_raw(whole), index_summaries(whole)
-    missing = count_missing_vectors()
-    limit = max(256, -(-missing // VECTOR_TASKS))
-    vectors = sum(embed_summaries(limit, done, missing).embedded for done in range(0, missing, limit))
-    if vectors:
-        calibrate()
+    embedded = _embed() if vectors else 0
     if optimize:
         optimize_lake()
-    report = IndexReport(raw=raw, summaries=summaries, vectors=vectors)
+    report = IndexReport(raw=raw, summaries=summaries, vectors=embedded)
     publish("index", report)
     return report
+
+
+def _embed() -> int:
+    missing = count_missing_vectors()
+    limit = max(256, -(-missing // VECTOR_TASKS))
+    embedded = sum(embed_summaries(limit, done, missing).embedded for done in range(0, missing, limit))
+    calibrate()
+    return embedded

@@ -27,12 +27,13 @@ class NightlyReport(BaseModel):
 
 
 @flow(name="nightly")
-def nightly(delay_minutes: Minutes | None = None, optimize: bool = True) -> NightlyReport:
+def nightly(delay_minutes: Minutes | None = None, optimize: bool = True, vectors: bool = True) -> NightlyReport:
     """Ingest, compact, index.
 
     Args:
         delay_minutes: Leave sessions alone that ended less than so many minutes ago; none: as configured.
         optimize: Compact the tables of the lake as well.
+        vectors: Make the missing vectors as well.
     """
     seconds: dict[str, float] = {}
 
@@ -45,7 +46,7 @@ def nightly(delay_minutes: Minutes | None = None, optimize: bool = True) -> Nigh
     # The steps run inside this flow run: a nested run costs over a second each.
     read = timed("ingest", ingest.fn)
     written = timed("compact", lambda: compact.fn(delay_minutes=delay_minutes))
-    indexed = timed("index", lambda: index.fn(optimize=optimize))
+    indexed = timed("index", lambda: index.fn(optimize=optimize, vectors=vectors))
     report = NightlyReport(ingest=read, compact=written, index=indexed, seconds=seconds)
     publish("nightly", report)
     return report

@@ -149,14 +149,24 @@ class Memex:
 
         return (*SUMMARIES, "raw") if self.settings.embed.embed_raw else SUMMARIES
 
-    def stale_indexes(self) -> list[str]:
-        """Name what is behind the lake: raw text, summaries, vectors."""
-        from memex.search.refresh import stale_text
+    def count_missing_vectors(self) -> int:
+        """Count the rows that still need a vector; 0 when vectors are switched off."""
         from memex.search.vectors import missing_vectors
 
+        if self.embedder is None:
+            return 0
+        return sum(map(len, missing_vectors(self.lake, self.embedder.model, self.embedded_levels).values()))
+
+    def stale_indexes(self) -> list[str]:
+        """Name what is behind the lake: raw text, summaries, vectors, similarities."""
+        from memex.search.calibration import calibrations_due
+        from memex.search.refresh import stale_text
+
         stale = stale_text(self.lake, self.raw_index, self.summary_index)
-        if self.embedder and any(missing_vectors(self.lake, self.embedder.model, self.embedded_levels).values()):
+        if self.count_missing_vectors():
             stale.append("vectors")
+        elif self.embedder and calibrations_due(self.lake, self.embedder.model, self.calibrations):
+            stale.append("similarities")
         return stale
 
     @cached_property

@@ -4,7 +4,7 @@ from prefect import task
 
 from memex.search.calibration import refresh_calibrations
 from memex.search.refresh import refresh_raw, refresh_summaries
-from memex.search.vectors import EmbedReport, fill_vectors, missing_vectors
+from memex.search.vectors import EmbedReport, fill_vectors
 from memex.setup import open_memex
 from memex.store.schemas import TABLES
 from tasks.policy import POLICY
@@ -28,10 +28,7 @@ def index_summaries(whole: bool = False) -> int:
 @task(**POLICY)
 def count_missing_vectors() -> int:
     """Count the summaries without a vector."""
-    memex = open_memex()
-    if memex.embedder is None:
-        return 0
-    return sum(map(len, missing_vectors(memex.lake, memex.embedder.model, memex.embedded_levels).values()))
+    return open_memex().count_missing_vectors()
 
 
 @task(task_run_name="embed up to {limit}", **POLICY)

@@ -9,6 +9,7 @@ from memex.errors import MemexError
 
 COMMANDS = (run, ingest, compact, find, show, status, sql, archive, config)
 """The modules whose import registers commands."""
+INTERRUPTED = 130
 
 
 def main() -> None:
@@ -18,9 +19,10 @@ def main() -> None:
     except MemexError as error:
         print(f"memex: {error}" + (f"\n  {error.hint}" if error.hint else ""), file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("memex: stopped; what was finished is kept, the same command goes on from there", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # Typer's answer to Ctrl-C
+            print("memex: stopped; what was finished is kept, the same command goes on from there", file=sys.stderr)
+        raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""`memex run`: everything that is pending, as one flow run."""
+"""`memex run`: everything that is pending, words first, then meaning."""
 
 import os
 import time
@@ -23,7 +23,7 @@ def run(
         typer.Option("--sample-if-empty", help="Use the sample logs, in a home of their own, when there are none."),
     ] = False,
 ) -> None:
-    """Read, summarise and index everything new, as the Prefect flow `nightly`."""
+    """Read, summarise and index everything new, as the Prefect flow `nightly`; vectors follow in flow `index`."""
     from memex.setup import open_memex
 
     memex = open_memex()
@@ -39,7 +39,8 @@ def run(
     timeout = memex.settings.schedule.server_timeout_seconds
     with nullcontext() if standing else TemporaryServer(memex.home / "cache", timeout) as server:
         report, waited = _run_flow(server)
-    _print_summary(memex, report, waited, time.monotonic() - started)
+        _print_summary(memex, report, waited, time.monotonic() - started)
+        _fill_vectors(memex)
 
 
 def _has_logs(memex: "Memex") -> bool:
@@ -97,15 +98,28 @@ def _run_flow(server: "TemporaryServer | None") -> tuple[Any, float]:
     progress.setLevel(logging.INFO)
     progress.propagate = False
     progress.addHandler(logging.StreamHandler())
-    return nightly(), waited
+    return nightly(optimize=False, vectors=False), waited
+
+
+def _fill_vectors(memex: "Memex") -> None:
+    """Do what takes minutes on a first run once there is something to search, and tidy the lake after it."""
+    from flows.index import index
+
+    missing = memex.count_missing_vectors()
+    if missing:
+        note(f"everything is searchable by words; now {missing:,} vectors for search by meaning, newest first")
+        note("Ctrl-C is safe: the next run goes on from there")
+    started = time.monotonic()
+    report = index(optimize=True)
+    if report.vectors:
+        note(f"{report.vectors:,} vectors written in {time.monotonic() - started:.0f} s")
 
 
 def _print_summary(memex: "Memex", report: Any, waited: float, total: float) -> None:
-    from memex.store.views import token_counts, vector_counts
+    from memex.store.views import token_counts
 
     lake = memex.lake
     tokens = token_counts(lake)
-    vectors = vector_counts(lake, memex.embedder.model)[0] if memex.embedder else 0
     print_table(
         ["", "in memory", "this run"],
         [
@@ -128,7 +142,6 @@ def _print_summary(memex: "Memex", report: Any, waited: float, total: float) -> 
                 lake.count("session_summaries", "served"),
                 report.compact.made.get("sessions", 0),
             ),
-            ("vectors", vectors, report.index.vectors),
             ("failed", lake.count("failures"), report.compact.failed),
             ("unreadable lines", report.ingest.bad_lines, report.ingest.bad_lines),
         ],
@@ -155,9 +168,9 @@ def _suggest(memex: "Memex") -> None:
     command = _command_name()
     found = suggestions(memex.lake, memex.raw_index)
     if found:
-        print("Try:")
+        print("Try:", flush=True)
     for query in found:
-        print(f"  {_home_prefix(memex)}{command} search {query}")
+        print(f"  {_home_prefix(memex)}{command} search {query}", flush=True)
 
 
 def _home_prefix(memex: "Memex") -> str:

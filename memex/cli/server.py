@@ -34,7 +34,7 @@ _QUIET = {
 }
 _CLIENT = {
     "DO_NOT_TRACK": "1",
-    "PREFECT_LOGGING_LEVEL": "WARNING",
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",  # what fails is raised as well, and told once
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
 }
 TELL_SECONDS = 5
@@ -67,7 +67,10 @@ class TemporaryServer:
         environ.pop("PREFECT_API_URL", None)
         command = [sys.executable, "-m", "memex.cli.prefect_child", str(port), str(self._folder)]
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, env=environ, stdin=subprocess.PIPE, stdout=log, stderr=log)
+            # In a session of its own Ctrl-C does not reach it: the run that stops still reports to it.
+            self._process = subprocess.Popen(
+                command, env=environ, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+            )
         os.environ.update({key: os.environ.get(key, value) for key, value in _CLIENT.items()})
         os.environ["PREFECT_API_URL"] = self._url
         return self
@@ -98,12 +101,8 @@ class TemporaryServer:
     def __exit__(self, *_error: object) -> None:
         os.environ.pop("PREFECT_API_URL", None)
         if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            self._process.kill()  # its database is thrown away, and a server that is starting ends late
+            self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _answers(self) -> bool:

@@ -110,14 +110,11 @@ def _records(memex: "Memex") -> list[dict[str, Any]]:
 
 
 def _pending(memex: "Memex") -> dict[str, int]:
-    from memex.search.vectors import missing_vectors
-
     plan = memex.ingest.plan()
     pending = {"sessions to read": plan.sessions, "sources to mark gone": len(plan.gone)}
     pending |= {f"{level} to write": count for level, count in memex.compact.plan().pending.items()}
     if memex.embedder:
-        missing = missing_vectors(memex.lake, memex.embedder.model, memex.embedded_levels)
-        pending["vectors to make"] = sum(map(len, missing.values()))
+        pending["vectors to make"] = memex.count_missing_vectors()
     return pending
 
 

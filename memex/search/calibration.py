@@ -44,11 +44,17 @@ def load_calibrations(folder: Path, model: str) -> tuple[int, dict[Pair, Calibra
     return kept["vectors"], maps
 
 
+def calibrations_due(lake: Lake, model: str, folder: Path) -> int:
+    """Count the vectors to fit the maps of a model on; 0 when the maps there are will do."""
+    count = sum(lake.count(LEVELS[level].table, _condition(level, model)) for level in SUMMARIES)
+    known, _maps = load_calibrations(folder, model)
+    return count if count >= max(MINIMUM, 2 * known) else 0
+
+
 def refresh_calibrations(lake: Lake, embedder: Embedder, folder: Path) -> int:
     """Fit the maps of a model when there are none, or twice the vectors; return how many were fitted."""
-    count = sum(lake.count(LEVELS[level].table, _condition(level, embedder.model)) for level in SUMMARIES)
-    known, _maps = load_calibrations(folder, embedder.model)
-    if count < max(MINIMUM, 2 * known):
+    count = calibrations_due(lake, embedder.model, folder)
+    if not count:
         return 0
     texts, vectors = _sample(lake, embedder.model)
     questions = [text.split("\n", 1)[0] for text in texts[:: max(1, len(texts) // QUESTIONS)]][:QUESTIONS]

@@ -87,6 +87,14 @@ class Relatives(Protocol):
         """Give the logs of another session of the same CLI; none when it is not known."""
         ...
 
+    def file(self, place: str, /) -> bytes:
+        """Give the bytes of another archived file of the same CLI; none when there is none."""
+        ...
+
+    def folder(self, sha256: str, /) -> str:
+        """Name the working directory, of any session, whose path has this hash, or ""."""
+        ...
+
 
 class Reader(Protocol):
     """One session under way. `transcript` collects what was said and done.

@@ -1,10 +1,11 @@
 """Which sessions were copied from which: forks and resumed sessions begin with another one's records."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from memex.sources.archive import Archive
+from memex.sources.archive import Archive, source_id
 from memex.sources.blobs import KeptBlob
 from memex.store.lake import Lake, in_list
 
@@ -38,6 +39,20 @@ class Kin:
                 for generation in range(1, source.generation + 1)
             ]
         return self._logs[session_id]
+
+    def file(self, place: str) -> bytes:
+        """Give the bytes of another archived file; none when there is none."""
+        kept = self.archive.load(self.cli, source_id(self.cli, place))
+        return self.archive.read(kept) if kept else b""
+
+    def folder(self, sha256: str) -> str:
+        """Name the working directory, of any session, whose path has this hash, or ""."""
+        return self._folders.get(sha256, "")
+
+    @cached_property
+    def _folders(self) -> dict[str, str]:
+        folders = self.lake.scan("sessions", ["cwd"])["cwd"].unique().to_pylist()
+        return {hashlib.sha256(folder.encode()).hexdigest(): folder for folder in folders if folder}
 
     @cached_property
     def _roots(self) -> dict[str, str]:

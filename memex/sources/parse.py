@@ -150,6 +150,12 @@ class _NoRelatives:
     def logs(self, _session_id: str) -> Sequence[Blob]:
         return ()
 
+    def file(self, _place: str) -> bytes:
+        return b""
+
+    def folder(self, _sha256: str) -> str:
+        return ""
+
 
 _NO_RELATIVES = _NoRelatives()
 

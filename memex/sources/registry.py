@@ -3,5 +3,6 @@
 from memex.sources.base import Adapter
 from memex.sources.claude import ClaudeAdapter
 from memex.sources.codex import CodexAdapter
+from memex.sources.gemini import GeminiAdapter
 
-ADAPTERS: dict[str, Adapter] = {adapter.cli: adapter for adapter in (ClaudeAdapter(), CodexAdapter())}
+ADAPTERS: dict[str, Adapter] = {adapter.cli: adapter for adapter in (ClaudeAdapter(), CodexAdapter(), GeminiAdapter())}

@@ -21,10 +21,14 @@ OPERATIONS: dict[str, Operation] = {
     "grep_files": "search", "tool_search": "search", "web_search": "fetch", "web__run": "fetch",
     "spawn_agent": "delegate", "send_input": "delegate", "send_message": "delegate", "followup_task": "delegate",
     "wait_agent": "read", "list_agents": "read", "request_user_input": "ask",
+    # Gemini CLI
+    "read_many_files": "read", "list_directory": "search", "glob": "search", "search_file_content": "search",
+    "grep_search": "search", "write_file": "write", "replace": "edit", "run_shell_command": "run",
+    "web_fetch": "fetch", "google_web_search": "fetch", "save_memory": "write", "write_todos": "plan",
 }  # fmt: skip
 _SCRIPT_TOOL = re.compile(r"\btools\.(\w+)")
 _PATCHED = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"'`]+)")
-_FILE_KEYS = ("file_path", "notebook_path", "path", "filePath")
+_FILE_KEYS = ("file_path", "notebook_path", "path", "filePath", "absolute_path")
 _READ_ONLY = re.compile(
     r"^(?:ls|cat|head|tail|grep|rg|ag|find|wc|pwd|which|file|stat|du|df|tree|echo|diff|jq|sort|cd|nl|"
     r"sed\s+-n\s+['\"]?[\d,$;]+p['\"]?|"

@@ -54,6 +54,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     ended: bool = False
     aside: bool = False
+    superseded: bool = False
 
 
 @dataclass(slots=True)
@@ -74,6 +75,7 @@ class Call:
     is_error: bool = False
     ended_at: datetime | None = None
     agent_session_id: str = ""
+    superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,7 @@ class Transcript:
         uuid: str = "",
         native: str = "",
         images: int = 0,
+        superseded: bool = False,
     ) -> None:
         """Add a whole message. `native` names it within the session: by default its uuid, else its place."""
         self.seq += 1
@@ -158,6 +161,7 @@ class Transcript:
                 offset=offset,
                 images=images,
                 tokens=estimate_tokens(text),
+                superseded=superseded,
                 content=digest(kind, text) if kind == "prompt" else "",
                 digest=digest(text, kind, place),
             )
@@ -270,6 +274,7 @@ class Transcript:
             tokens_output=usage.output,
             tokens_cached=usage.cached,
             tokens=estimate_tokens(text),
+            superseded=reply.superseded,
             content=digest(kind, text) if kind == "reply" and text else "",
             digest=digest(text, kind, place),
         )
@@ -299,7 +304,7 @@ class Transcript:
             agent_session_id=call.agent_session_id,
             source_id=call.source_id,
             offset=call.offset,
-            superseded=call.prompt_number in self.abandoned,
+            superseded=call.superseded or call.prompt_number in self.abandoned,
             tokens=estimate_tokens(given) + estimate_tokens(call.output),
             content=content,
             digest=digest(content, place, call.agent_session_id, str(call.answered)),

@@ -38,10 +38,17 @@ class Family:
     """Other sessions that a reader may ask about: id → (root, bytes of the log)."""
 
     def __init__(self, **others: tuple[str, bytes]) -> None:
+        self.files: dict[str, bytes] = {}
         self.others = {name.replace("_", ":", 1).replace("_", "-"): other for name, other in others.items()}
 
     def original(self, session_id, root):
         return next((name for name, (known, _data) in self.others.items() if known == root), "")
+
+    def file(self, place):
+        return self.files.get(place, b"")
+
+    def folder(self, sha256):
+        return ""
 
     def logs(self, session_id):
         if session_id not in self.others:
