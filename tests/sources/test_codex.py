@@ -183,14 +183,23 @@ def test_prompts_said_in_blocks_are_paired(log):
     assert prompts(read(log)) == ["one", "two", "three", "four"]
 
 
-def test_the_same_words_typed_twice_are_two_prompts(log):
-    go_on = {"message": "Go on."}
-    log.message("user", "Go on.").message("user", "Go on.")  # in blocks
-    log.event("user_message", **go_on).event("user_message", **go_on).reply("1")
-    log.event("user_message", **go_on).message("user", "Go on.").message("user", "Go on.").reply("2")  # one event
-    log.message("user", "Go on.").item("reasoning", summary=[]).event("user_message", **go_on)  # late
-    log.event("user_message", **go_on).reply("3")
-    assert len(prompts(read(log))) == 6
+@pytest.mark.parametrize(
+    ("story", "typed"),
+    [
+        ("message message event event", 2), ("event event message message", 2), ("event message event message", 2),
+        ("event message message", 2), ("message model event event", 2), ("event model message message", 2),
+        ("message model message event", 2), ("message model event model message", 2), ("message event message", 2),
+    ],
+)  # fmt: skip
+def test_the_same_words_typed_twice_are_two_prompts(log, story, typed):
+    for step in story.split():
+        if step == "message":
+            log.message("user", "Go on.")
+        elif step == "event":
+            log.event("user_message", message="Go on.")
+        else:
+            log.item("reasoning", summary=[])
+    assert len(prompts(read(log))) == typed
 
 
 def test_the_halves_of_a_prompt_stand_close_together(log):
