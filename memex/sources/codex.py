@@ -2,7 +2,8 @@
 
 A log says most things twice, as a `response_item` (what the model was sent and answered) and as an event; the
 items are read, and of the events those that say more. A fork or a subagent begins with its parent's records.
-`codex_prompts.py` tells prompts apart, `codex_calls.py` reads calls and their outputs.
+`codex_records.py` takes records out of their wrappers, `codex_prompts.py` tells prompts apart, `codex_calls.py` reads
+calls and their outputs.
 """
 
 import re

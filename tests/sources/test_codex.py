@@ -8,9 +8,10 @@ import zstandard
 
 from memex.sources.codex import CodexAdapter
 from memex.sources.ingest import Ingest
+from memex.sources.parse import SessionParse
 from memex.sources.registry import ADAPTERS
 from tests.codex_logs import NATIVE, CodexLog, turn_id
-from tests.sources.parsing import Family, census, counted, parse, prompts, texts
+from tests.sources.parsing import Family, MemoryBlob, census, counted, parse, parsed, prompts, texts
 
 ABORTED = "<turn_aborted>\nThe user interrupted the previous turn on purpose.\n</turn_aborted>"
 ENVIRONMENT = "<environment_context>\n  <cwd>/src/app</cwd>\n</environment_context>"
@@ -180,6 +181,46 @@ def test_prompts_said_in_blocks_are_paired(log):
     log.event("user_message", message="three").event("user_message", message="four")
     log.message("user", "three").message("user", "four")
     assert prompts(read(log)) == ["one", "two", "three", "four"]
+
+
+@pytest.mark.parametrize(
+    ("story", "typed"),
+    [
+        ("message message event event", 2), ("event event message message", 2), ("event message event message", 2),
+        ("event message message", 2), ("message model event event", 2), ("event model message message", 2),
+        ("message model message event", 2), ("message model event model message", 2), ("message event message", 2),
+    ],
+)  # fmt: skip
+def test_the_same_words_typed_twice_are_two_prompts(log, story, typed):
+    for step in story.split():
+        if step == "message":
+            log.message("user", "Go on.")
+        elif step == "event":
+            log.event("user_message", message="Go on.")
+        else:
+            log.item("reasoning", summary=[])
+    assert len(prompts(read(log))) == typed
+
+
+def test_the_halves_of_a_prompt_stand_close_together(log):
+    log.message("user", "Go on.").reply("Yes.")
+    for _number in range(100):
+        log.add("world_state", {})
+    assert len(prompts(read(log.event("user_message", message="Go on.").reply("Yes.")))) == 2
+
+
+def test_a_message_is_a_prompt_as_soon_as_the_model_speaks(log):
+    def provisional():
+        reading = SessionParse(
+            ADAPTERS["codex"], log.session, [MemoryBlob("log0", log.path, log.lines())], 1, 0, {}, {}, Family()
+        )
+        parsed(reading)
+        return len(reading.saved.provisional)
+
+    log.message("user", "Fix it.")
+    assert provisional() == 1
+    log.item("reasoning", summary=[])
+    assert provisional() == 0
 
 
 def test_an_event_that_comes_late_or_early_is_no_second_prompt(log):
@@ -393,7 +434,8 @@ def parent_log():
 
 def child_log(parent, source="cli", **facts):
     child = CodexLog().meta(forked_from_id=PARENT, source=source, **facts).copy_of(parent, len(parent.records))
-    child.turn(turn_id(3)).typed("Child prompt").event("token_count", info=parent.records[-1]["payload"]["info"])
+    child.turn(turn_id(3)).typed("Child prompt").item("reasoning", summary=[])
+    child.event("token_count", info=parent.records[-1]["payload"]["info"])  # as if it were the child's own
     return child.reply("Child reply")
 
 
@@ -436,6 +478,7 @@ def test_a_subagent_that_copied_nothing_is_read_whole():
     child = CodexLog().meta(source=SPAWN).turn(turn_id(3)).typed("Look around.").reply("Seen.")
     parsed = read(child, family=family(parent))
     assert (prompts(parsed), texts(parsed)) == (["Look around."], ["Seen."])
+    assert (parsed.session.parent_id, parsed.session.kind) == (parent.session, "subagent")
 
 
 @pytest.mark.parametrize(
