@@ -53,9 +53,7 @@ def _with_sample(memex: "Memex") -> "Memex":
     from memex.setup import open_memex, sample_folder
 
     home = memex.home.with_name(memex.home.name + "-sample")
-    note(
-        f"no logs of Claude Code found in {memex.settings.sources.claude_config_dir}: using the sample logs, in {home}"
-    )
+    note(f"no logs of Claude Code, Codex or Gemini CLI found: using the sample logs, in {home}")
     os.environ["MEMEX_HOME"] = str(home)
     os.environ["CLAUDE_CONFIG_DIR"] = str(sample_folder())
     return open_memex(load_settings())
