@@ -114,6 +114,8 @@ def _pending(memex: "Memex") -> dict[str, int]:
 
     plan = memex.ingest.plan()
     pending = {"sessions to read": plan.sessions, "sources to mark gone": len(plan.gone)}
+    if plan.forgotten:
+        pending["forgotten sessions still on disk, left alone"] = plan.forgotten
     pending |= {f"{level} to write": count for level, count in memex.compact.plan().pending.items()}
     if memex.embedder:
         missing = missing_vectors(memex.lake, memex.embedder.model, memex.embedded_levels)
