@@ -14,6 +14,7 @@ from memex.settings import Settings, load_settings
 if TYPE_CHECKING:
     from memex.compact.run import Compact
     from memex.embed.base import Embedder
+    from memex.forget.run import Forget
     from memex.llm.base import Writer
     from memex.search.search import Search
     from memex.search.text import TextIndex
@@ -71,6 +72,13 @@ class Memex:
 
         roots = {cli: roots for cli, roots in self.settings.sources.roots.items() if cli in ADAPTERS}
         return Ingest(self.archive, self.lake, ADAPTERS, roots, self.settings.sources.exclude)
+
+    @cached_property
+    def forget(self) -> "Forget":
+        """Take something out of everything, for good."""
+        from memex.forget.run import Forget
+
+        return Forget(self.home, self.archive, self.acts, self.lake, self.ingest, self.raw_index, self.summary_index)
 
     @cached_property
     def writer(self) -> "Writer":

@@ -16,7 +16,8 @@ _CJK_CHAR = re.compile(rf"[{CJK}]")
 _SENTENCE_END = re.compile(r"([.!?][\"')\]]*)\s+(?=[\"'(\[`*]*[A-Z0-9`*])|([。！？][”’」』）\"']*)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile(r"\s+")
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
+ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
+"""Terminal escapes."""
 
 
 def units(text: str) -> int:
@@ -55,7 +56,7 @@ def one_line(text: str) -> str:
 def plain(text: str) -> str:
     """Drop terminal escapes and NULs, which carry no words."""
     if "\x1b" in text:
-        text = _ANSI.sub("", text)
+        text = ANSI.sub("", text)
     return text.replace("\x00", "")
 
 

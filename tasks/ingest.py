@@ -11,8 +11,10 @@ from tasks.policy import POLICY
 
 @task(**POLICY)
 def plan_ingest() -> IngestPlan:
-    """Compare the logs on disk with the archive and the lake."""
-    return open_memex().ingest.plan()
+    """Compare the logs on disk with the archive and the lake, once nothing is left half forgotten."""
+    memex = open_memex()
+    memex.forget.finish()
+    return memex.ingest.plan()
 
 
 @task(**POLICY)

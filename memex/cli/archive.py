@@ -41,6 +41,7 @@ def rebuild(as_json: Json = False) -> None:
     from memex.setup import open_memex
 
     memex = open_memex()
+    memex.forget.finish()
     report = memex.ingest.rebuild(lambda done: note(f"{done} sessions"))
     refresh_raw(memex.lake, memex.raw_index)
     if as_json:

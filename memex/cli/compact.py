@@ -28,6 +28,8 @@ def compact(
             raise typer.BadParameter(f"{name!r} is no level: use {', '.join(LEVELS)}")
     memex = open_memex()
     sessions = [find_session(memex.lake, name) for name in session] if session else None
+    if not dry_run:
+        memex.forget.finish()
     verb = memex.compact_at(level)
     plan = verb.plan(sessions, force=force)
     if dry_run:

@@ -15,6 +15,7 @@ def ingest(as_json: Json = False) -> None:
     from memex.setup import open_memex
 
     memex = open_memex()
+    memex.forget.finish()
     plan = memex.ingest.plan()
     several = len(plan.batches) > 1
     report = memex.ingest.run(plan, lambda read: note(f"read {read} of {plan.sessions} sessions") if several else None)

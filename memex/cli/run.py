@@ -61,6 +61,8 @@ def _with_sample(memex: "Memex") -> "Memex":
 
 def _pending(memex: "Memex") -> bool:
     """Plan every step; say what there is to do."""
+    if memex.forget.finish():
+        note("finished what was being forgotten when it was interrupted")
     plan = memex.ingest.plan()
     for problem in plan.unreadable:
         note(f"cannot read {problem}")

@@ -112,6 +112,8 @@ def _records(memex: "Memex") -> list[dict[str, Any]]:
 def _pending(memex: "Memex") -> dict[str, int]:
     plan = memex.ingest.plan()
     pending = {"sessions to read": plan.sessions, "sources to mark gone": len(plan.gone)}
+    if plan.forgotten:
+        pending["forgotten sessions still on disk, left alone"] = plan.forgotten
     pending |= {f"{level} to write": count for level, count in memex.compact.plan().pending.items()}
     if memex.embedder:
         pending["vectors to make"] = memex.count_missing_vectors()

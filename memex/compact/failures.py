@@ -30,6 +30,7 @@ def record_failures(
     failed: Sequence[tuple[dict[str, Any], Exception]],
     made: Sequence[dict[str, Any]],
     now: datetime,
+    epoch: int | None = None,
 ) -> None:
     """Count up the units that failed now, and forget earlier failures of those that were made."""
     import pyarrow as pa
@@ -37,7 +38,7 @@ def record_failures(
     attempts = dict(lake.frame("failures", ["id", "attempts"], f"level = '{level}'").iter_rows())
     rows = [_row(level, unit, error, attempts, now) for unit, error in failed]
     if rows:
-        lake.upsert("failures", pa.Table.from_pylist(rows, schema("failures")))
+        lake.upsert("failures", pa.Table.from_pylist(rows, schema("failures")), epoch)
     cleared = sorted({_id(level, unit) for unit in made} & attempts.keys())
     if cleared:
         lake.delete("failures", in_list("id", cleared))

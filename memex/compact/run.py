@@ -91,15 +91,20 @@ class Compact:
         force: bool = False,
         tick: Tick = lambda _count: None,
     ) -> CompactReport:
-        """Make what is pending in these sessions. Each level is one commit, so an interrupted run resumes."""
+        """Make what is pending in these sessions. Each level is one commit, so an interrupted run resumes.
+
+        Raises:
+            StoreBusy: something was forgotten meanwhile, perhaps what was read here; nothing of it was written.
+        """
         report = CompactReport()
+        epoch = self.lake.epoch()
         talks = self._talks(sessions, delay)
         for level in self._levels():
             changes = self._changes(level, talks, sessions, force)
             if level == "sessions":
                 changes = self._with_l2(changes, talks)
             if not changes.empty:
-                report += self._apply(level, changes, talks, tick)
+                report += self._apply(level, changes, talks, tick, epoch)
         return report
 
     def _levels(self) -> Iterator[SummaryLevel]:
@@ -134,7 +139,9 @@ class Compact:
     def _sessions_of(self, level: SummaryLevel, ids: Sequence[str]) -> Sequence[str]:
         return list(self.lake.frame(SUMMARY_TABLES[level], ["session_id"], in_list("id", ids))["session_id"])
 
-    def _apply(self, level: SummaryLevel, changes: Changes, talks: "pl.DataFrame", tick: Tick) -> CompactReport:
+    def _apply(
+        self, level: SummaryLevel, changes: Changes, talks: "pl.DataFrame", tick: Tick, epoch: int
+    ) -> CompactReport:
         import pyarrow as pa
 
         table, now = SUMMARY_TABLES[level], self.clock()
@@ -146,8 +153,8 @@ class Compact:
         failed = [(w.unit, w.error) for w in written if w.error is not None]
         switched = self._switched(table, changes, {(u["session_id"], u["prompt_number"]) for u, _error in failed}, now)
         made = to_arrow(table, rows, {"served": True})
-        self.lake.upsert(table, pa.concat_tables([switched, made], promote_options="default"))
-        record_failures(self.lake, level, failed, [w.unit for w in written if w.row is not None], now)
+        self.lake.upsert(table, pa.concat_tables([switched, made], promote_options="default"), epoch)
+        record_failures(self.lake, level, failed, [w.unit for w in written if w.row is not None], now, epoch)
         return CompactReport(
             {level: len(rows)},
             len(failed),

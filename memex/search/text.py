@@ -7,6 +7,7 @@ A large base and a small fresh part are searched together and score like one ind
 built aside and put in force by renaming the pointer, so readers never wait and a crash leaves the old one.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -140,7 +141,11 @@ class TextIndex:
         aside.replace(self.root / "current.json")
         names = {part.name for part in parts}
         for path in self.root.glob("*.duckdb*"):
-            if path.name.removesuffix(".wal") not in names:
+            if path.name.removesuffix(".wal") in names:
+                continue
+            if path.is_dir():  # what a killed writer had no room for in memory
+                shutil.rmtree(path, ignore_errors=True)
+            else:
                 path.unlink(missing_ok=True)
 
 

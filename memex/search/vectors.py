@@ -96,7 +96,11 @@ def search_vectors(
     rows = lake.nearest(what.table, embedder.query(text), limit, columns, where).to_pylist()
     mine = in_list("id", sorted({row["session_id"] for row in rows}))
     projects = dict(lake.frame("sessions", ["id", "project"], mine).iter_rows())
-    return [{**row, "project": projects[row["session_id"]], "cosine": 1 - row["_distance"]} for row in rows]
+    return [
+        {**row, "project": projects[row["session_id"]], "cosine": 1 - row["_distance"]}
+        for row in rows
+        if row["session_id"] in projects  # else it was forgotten just now
+    ]
 
 
 def _condition(lake: Lake, filters: Filters, when: str) -> str:
@@ -142,13 +146,14 @@ def _fill(lake: Lake, what: Embedded, ids: Sequence[str], embedder: Embedder) ->
 
     if lake.dimension(what.table) != embedder.dimension:
         lake.set_dimension(what.table, embedder.dimension)
+    epoch = lake.epoch()
     rows = lake.scan(what.table, None, f"{in_list('id', ids)} AND {what.where}")
     if not rows.num_rows:
         return
     vectors = embedder.passages([text[: what.chars] for text in _texts(lake, what, rows)])
     values = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1), pa.float32()), embedder.dimension)
     models = pa.array([embedder.model] * rows.num_rows, pa.string())
-    lake.upsert(what.table, _with(_with(rows, "vector", values), "vector_model", models))
+    lake.upsert(what.table, _with(_with(rows, "vector", values), "vector_model", models), epoch)
 
 
 def _with(rows: "pa.Table", name: str, values: Any) -> "pa.Table":

@@ -2,11 +2,12 @@
 
     archive/acts.jsonl      one line an act: {"at": …, "act": "forget", …}
 
-Acts are appended and synced before they take effect, and replayed after a rebuild.
+Acts are appended and synced before they take effect, and replayed after a rebuild. A `forget` that was carried
+out is followed by a `forgotten`.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from filelock import FileLock
 
 from memex.errors import translated_os_errors
 
-Kind = Literal["forget", "merge_projects", "remember", "undo"]
+Kind = Literal["forget", "forgotten", "merge_projects", "remember", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,18 @@ class Acts:
                 continue
             if entry.get("act") == act:
                 yield entry
+
+    def overwrite(self, clean: Callable[[bytes], bytes]) -> None:
+        """Take forgotten texts out of all acts but those of forgetting, which hold hashes only."""
+        if not self._path.exists():
+            return
+        with translated_os_errors(self.root), FileLock(self.root / "acts.lock"):
+            old = self._path.read_bytes().splitlines(keepends=True)
+            new = [line if b'"act":"forg' in line else clean(line) for line in old]
+            if new != old:
+                aside = self.root / "acts.aside"
+                aside.write_bytes(b"".join(new))
+                aside.replace(self._path)
 
     @property
     def _path(self) -> Path:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-import zstandard
-
-from memex.sources.archive import Archive, Kept
+from memex.sources.archive import Archive
+from memex.sources.frames import Kept
+from memex.sources.zst import decompressed
 
 BLOCK = 4 * 1024 * 1024
 MAX_SIDE = 16 * 1024 * 1024
@@ -37,21 +37,10 @@ class KeptBlob:
         if self.path.suffix != ".zst":
             yield from self.archive.pieces(self.kept, self.generation, start)
             return
-        for piece in _decompressed(self.archive.pieces(self.kept, self.generation)):
+        for piece in decompressed(self.archive.pieces(self.kept, self.generation)):
             if start < len(piece):
                 yield piece[start:]
             start = max(0, start - len(piece))
-
-
-def _decompressed(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Decompress zstd frames; what follows a torn or damaged place cannot be read and is left out."""
-    decompressor = zstandard.ZstdDecompressor().decompressobj(read_across_frames=True)
-    for piece in pieces:
-        for at in range(0, len(piece), 64 * 1024):
-            try:
-                yield decompressor.decompress(piece[at : at + 64 * 1024])
-            except zstandard.ZstdError:
-                return
 
 
 def distinct(blobs: Sequence[KeptBlob]) -> list[KeptBlob]:

@@ -9,11 +9,12 @@ from typing import Any
 
 from memex.model import Session
 from memex.sources.base import Blob, HistoryPrompt, HistoryReader
+from memex.sources.copies import history_name
 from memex.sources.lines import Census, json_lines
 from memex.sources.parse import Outcome
 from memex.sources.transcript import Rows, Transcript
 from memex.store.lake import Lake, in_list
-from memex.text import digest, one_line
+from memex.text import one_line
 
 
 def recover(lake: Lake, cli: str, read: HistoryReader, log: Blob, census: Census) -> Iterator[tuple[Rows, Outcome]]:
@@ -25,7 +26,7 @@ def recover(lake: Lake, cli: str, read: HistoryReader, log: Blob, census: Census
         if prompt is None or not prompt.text.strip():
             census.count(_kind(record), "in the archive only")
             continue
-        name = f"{cli}:{prompt.session or f'history-{digest(prompt.cwd)[:12]}'}"
+        name = history_name(cli, prompt.session, prompt.cwd)
         census.count(_kind(record), "in the session's own log" if name in logged else "prompt")
         if name not in logged:
             sessions.setdefault(name, []).append((offset, prompt))

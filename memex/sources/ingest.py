@@ -16,11 +16,13 @@ from filelock import FileLock
 
 from memex.errors import translated_os_errors
 from memex.model import Source
-from memex.sources.archive import Archive, Kept, UnreadableSource, source_id
+from memex.sources.archive import Archive, UnreadableSource, source_id
 from memex.sources.base import Adapter, Found
+from memex.sources.frames import Kept
 from memex.sources.lines import Census
 from memex.sources.load import IngestReport, Load, State, collector_paused, source_row
 from memex.sources.parse import Checkpoints
+from memex.sources.tombstones import Tombstones
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import RAW_TABLES, to_arrow
 from memex.text import storable
@@ -31,12 +33,16 @@ BATCH_SESSIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class IngestPlan:
-    """What an ingest would do: session ids to read in batches, paths that are gone, sessions unchanged."""
+    """What an ingest would do: session ids to read in batches, paths that are gone, sessions unchanged.
+
+    `forgotten` sessions have files on disk that are left alone.
+    """
 
     batches: tuple[tuple[str, ...], ...] = ()
     gone: tuple[str, ...] = ()
     unchanged: int = 0
     unreadable: tuple[str, ...] = ()
+    forgotten: int = 0
 
     @property
     def sessions(self) -> int:
@@ -75,13 +81,17 @@ class Ingest:
             return self._plan()
 
     def _plan(self) -> IngestPlan:
-        known = self._states()
+        known, tombstones = self._states(), Tombstones.of(self.archive.root)
+        forgotten: set[str] = set()
         pending: dict[str, _Pending] = {}
         seen: set[tuple[str, str]] = set()
         unchanged: set[str] = set()
         unreadable = []
         for file in self.discover():
-            key = (file.cli, file.place)
+            if tombstones.covers(file.cli, file.session_id, file.place):
+                forgotten.add(file.session_id)
+                continue
+            key = (file.cli, tombstones.text(file.place) if tombstones.secrets else file.place)
             seen.add(key)
             if problem := _problem(file):
                 unreadable.append(f"{storable(key[1])}: {problem}")
@@ -102,7 +112,13 @@ class Ingest:
         for kept in self._orphans({state.id for state in known.values()}):
             if (kept.cli, kept.path) not in seen:
                 pending.setdefault(kept.session_id, _Pending()).add(kept.size, kept.stat[1])
-        return IngestPlan(tuple(_batches(pending)), tuple(gone), len(unchanged - pending.keys()), tuple(unreadable))
+        return IngestPlan(
+            tuple(_batches(pending)),
+            tuple(gone),
+            len(unchanged - pending.keys()),
+            tuple(unreadable),
+            len(forgotten),
+        )
 
     def run(self, plan: IngestPlan, tick: Callable[[int], None] = lambda _sessions: None) -> IngestReport:
         """Carry a plan out: everything into the archive, then batch by batch into the lake.
@@ -168,7 +184,6 @@ class Ingest:
         Every generation is read, oldest first, so what a rewrite dropped is stored again as superseded.
         """
         with self._locked():
-            self.checkpoints.clear()
             for table in RAW_TABLES:
                 self.lake.clear(table)
             kept: dict[str, list[Kept]] = {}
@@ -177,13 +192,19 @@ class Ingest:
                     kept.setdefault(source.session_id, []).append(source)
             unread = [source_row(k, Census(), parser_version=0, size=0) for group in kept.values() for k in group]
             self.lake.upsert("sources", to_arrow("sources", unread))
-            order = sorted(kept, key=lambda session: min((k.first_at, k.stat[1], session) for k in kept[session]))
-            report = IngestReport()
-            for start in range(0, len(order), BATCH_SESSIONS):
-                report += self._load.sessions(
-                    {session: kept[session] for session in order[start : start + BATCH_SESSIONS]}, {}
-                )
-                tick(report.sessions)
+            return self.reread(kept, tick)
+
+    def reread(
+        self, groups: Mapping[str, list[Kept]], tick: Callable[[int], None] = lambda _sessions: None
+    ) -> IngestReport:
+        """Read sessions from the archive as if for the first time. The caller holds the lock."""
+        self.checkpoints.clear()
+        order = sorted(groups, key=lambda session: min((k.first_at, k.stat[1], session) for k in groups[session]))
+        report = IngestReport()
+        for start in range(0, len(order), BATCH_SESSIONS):
+            batch = {session: groups[session] for session in order[start : start + BATCH_SESSIONS]}
+            report += self._load.sessions(batch, {})
+            tick(report.sessions)
         return report
 
     def expiring(self, now: datetime, within: timedelta) -> Iterator[tuple[Found, datetime]]:
@@ -211,7 +232,7 @@ class Ingest:
         home = self.archive.root.parent
         with translated_os_errors(home):
             home.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with FileLock(home / "ingest.lock"):
+            with ingest_lock(home):
                 yield
 
     def _kept(self, sessions: list[str], files: list[Found]) -> dict[str, Kept]:
@@ -265,6 +286,11 @@ class Ingest:
             row["file_size"], row["file_mtime_ns"], row["file_ctime_ns"] = states[row["id"]]
             row["gone"] = False
         self.lake.upsert("sources", to_arrow("sources", [Source(**row) for row in rows]))
+
+
+def ingest_lock(home: Path) -> FileLock:
+    """Give the lock of whoever writes to the archive and the tables made of it."""
+    return FileLock(home / "ingest.lock")
 
 
 @dataclass(slots=True)

@@ -59,7 +59,7 @@ def json_lines(pieces: Iterable[bytes], census: Census, tail: bool = False) -> I
         elif not tail:
             census.torn_bytes = len(line)
             return
-        values = _values(line)
+        values = read_values(line)
         if values is None:
             continue
         records = [value for value in values if isinstance(value, dict)]
@@ -96,7 +96,7 @@ def _lines(pieces: Iterable[bytes], offset: int) -> Iterator[tuple[int, bytes, i
         yield offset, b"".join(begun), 0
 
 
-def _values(line: bytes) -> list[Any] | None:
+def read_values(line: bytes) -> list[Any] | None:
     """Decode the values on a line; None when it is blank, none when it cannot be read."""
     import orjson
 

@@ -8,15 +8,17 @@ from typing import NamedTuple
 
 from memex.errors import DamagedArchive, MemexError
 from memex.model import Source
-from memex.sources.archive import Archive, Kept
-from memex.sources.base import Adapter
+from memex.sources.archive import Archive
+from memex.sources.base import Adapter, ProjectOf
 from memex.sources.blobs import KeptBlob, SideFiles, distinct
 from memex.sources.commit import Commit
+from memex.sources.frames import Kept
 from memex.sources.history import recover
 from memex.sources.kin import Kin
 from memex.sources.lines import BadLine, Census
 from memex.sources.parse import Checkpoints, SessionParse
 from memex.sources.project import project_of
+from memex.sources.tombstones import Tombstones
 from memex.sources.walk import Stat
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import to_arrow
@@ -130,7 +132,7 @@ class Load:
                 if parse and parse.outcome:
                     done.append(parse)
                 rows += [self._row(source, censuses.get(source.id, Census()), generation) for source in group]
-        sessions = commit.finish([parse.outcome for parse in done if parse.outcome], project_of)
+        sessions = commit.finish([parse.outcome for parse in done if parse.outcome], self._project_of)
         for parse in done:
             self.checkpoints.save(parse.session_id, parse.saved)
         self.lake.upsert("sources", to_arrow("sources", rows))
@@ -165,7 +167,7 @@ class Load:
         for rows, outcome in recover(self.lake, cli, self.adapters[cli].history, blob, census):
             commit.add(rows)
             outcomes.append(outcome)
-        sessions = commit.finish(outcomes, project_of)
+        sessions = commit.finish(outcomes, self._project_of)
         self.lake.upsert("sources", to_arrow("sources", [self._row(kept, census, kept.generation)]))
         talks = sum(session.talks for session in sessions)
         return IngestReport(len(sessions), files=1, messages=commit.messages, talks=talks, bad_lines=len(census.bad))
@@ -194,6 +196,19 @@ class Load:
         if saved and state and state.parsed == (saved.generation, saved.size, saved.parser_version):
             parse.checkpoint = saved  # lake and checkpoint agree on where the last read ended
         return parse
+
+    @property
+    def _project_of(self) -> ProjectOf:
+        """Give what tells the project of a folder: its name may hold what was forgotten, whatever the logs say."""
+        tombstones = Tombstones.of(self.archive.root)
+        if not tombstones.secrets:
+            return project_of
+
+        def without_secrets(cwd: str) -> tuple[str, str]:
+            project_id, project = project_of(cwd)
+            return tombstones.text(project_id), tombstones.text(project)
+
+        return without_secrets
 
     def _row(self, kept: Kept, census: Census, generation: int) -> Source:
         read = min(generation, kept.generation)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memex.errors import DamagedArchive
-from memex.sources.archive import Archive, Kept
+from memex.sources.archive import Archive
+from memex.sources.frames import Kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ def verify(archive: Archive, disk: bool = False, tick: Callable[[int], None] = l
                 size += _decoded_size(archive, kept, generation)
             if disk and Path(kept.path).is_file() and archive.is_current(kept, Path(kept.path)):
                 on_disk += 1
-                if not _same(archive, kept):
+                if not _same(kept):
                     differs.append(kept.path)
         except DamagedArchive as error:
             damaged.append(str(error))
@@ -57,6 +58,6 @@ def _decoded_size(archive: Archive, kept: Kept, generation: int) -> int:
     return sum(map(len, archive.pieces(kept, generation)))
 
 
-def _same(archive: Archive, kept: Kept) -> bool:
+def _same(kept: Kept) -> bool:
     with Path(kept.path).open("rb") as file:
-        return all(file.read(len(piece)) == piece for piece in archive.pieces(kept))
+        return all(chunk.is_in(file) for chunk in kept.chunks_of(kept.generation))

@@ -8,11 +8,12 @@ write takes the table's file lock and then the latest version. On object stores,
 the primary key in the schema does the same as long as no index is used.
 """
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from filelock import FileLock, Timeout
 
@@ -32,11 +33,14 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+Result = TypeVar("Result")
+
 VERSION_KEY = "memex.schema_version"
 MAX_FRAGMENTS = 24
 """A table with more data files than this is compacted by the writer that notices."""
 KEEP_VERSIONS = timedelta(hours=1)
 LOCK_SECONDS = 300
+READ_ATTEMPTS = 7
 _RETRYABLE = (
     "retryable commit conflict",
     "was not found",
@@ -98,13 +102,16 @@ class Lake:
 
     def scan(self, table: str, columns: Sequence[str] | None = None, where: str | None = None) -> "pa.Table":
         """Read rows; `where` is a SQL predicate over the table's columns."""
-        with _translated(table):
-            return self.dataset(table).to_table(columns=list(columns) if columns else None, filter=where)
+        wanted = list(columns) if columns else None
+        return self._read(table, lambda dataset: dataset.to_table(columns=wanted, filter=where))
 
-    def batches(self, table: str, size: int) -> Iterator["pa.RecordBatch"]:
-        """Read a whole table, `size` rows in memory at a time."""
+    def batches(
+        self, table: str, size: int, columns: Sequence[str] | None = None, where: str | None = None
+    ) -> Iterator["pa.RecordBatch"]:
+        """Read a table, `size` rows in memory at a time."""
+        wanted = list(columns) if columns else None
         with _translated(table):
-            yield from self.dataset(table).to_batches(batch_size=size)
+            yield from self.dataset(table).to_batches(columns=wanted, filter=where, batch_size=size)
 
     def frame(self, table: str, columns: Sequence[str] | None = None, where: str | None = None) -> "pl.DataFrame":
         """Read rows into a Polars frame."""
@@ -116,16 +123,16 @@ class Lake:
 
     def count(self, table: str, where: str | None = None) -> int:
         """Count rows."""
-        with _translated(table):
-            return int(self.dataset(table).count_rows(where))
+        return self._read(table, lambda dataset: int(dataset.count_rows(where)))
 
-    def upsert(self, table: str, rows: "pa.Table") -> int:
+    def upsert(self, table: str, rows: "pa.Table", epoch: int | None = None) -> int:
         """Insert rows, replacing those with the same id, in one commit; of a repeated id the last wins.
 
-        Returns the number of rows merged. An empty batch commits nothing.
+        Returns the number of rows merged. An empty batch commits nothing. `epoch` is that of the time at which
+        the writer read what the rows are made of, when that was outside the lock.
 
         Raises:
-            StoreBusy: another writer won (Transient).
+            StoreBusy: another writer won, or something was forgotten since `epoch` (Transient).
             StoreError: the rows do not fit the table (Terminal).
             DiskFull: no space left; the table is as before.
         """
@@ -133,6 +140,8 @@ class Lake:
         if not rows.num_rows:
             return 0
         with self._lock(table), _translated(table):
+            if epoch is not None and epoch != self.epoch():
+                raise StoreBusy(f"{table}: something was forgotten meanwhile; run the same command again")
             dataset = self.dataset(table)
             merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
             (merge.use_index(False) if self._remote else merge).execute(_fitted(rows, dataset.schema))
@@ -153,6 +162,35 @@ class Lake:
         """Compact small files, bring the indexes up to date, drop versions older than an hour."""
         with self._lock(table), _translated(table):
             self._optimize(table)
+
+    def purge(self, table: str) -> None:
+        """Leave nothing of deleted and replaced rows on disk: in no data file, no index and no older version."""
+        with self._lock(table), _translated(table):
+            dataset = self.dataset(table)
+            dataset.optimize.compact_files(materialize_deletions=True, materialize_deletions_threshold=0.0)
+            for index in dataset.describe_indices():
+                if index.name not in {f"{column}_idx" for column in _indexed(table)}:
+                    dataset.drop_index(index.name)
+            for column in _indexed(table):
+                dataset.create_scalar_index(column, "BTREE", replace=True)
+            dataset.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+
+    def epoch(self) -> int:
+        """Tell how often something was forgotten: what was read in an earlier epoch may not be written back."""
+        try:
+            return 0 if self._remote else self._epoch.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def begin_epoch(self) -> None:
+        """Turn away whoever is about to write what is being forgotten, and wait for those who are writing."""
+        if self._remote:
+            return
+        with translated_os_errors(self.root), self._epoch.open("ab") as file:
+            file.write(b".")
+        for table in schemas.TABLES:
+            with self._lock(table):
+                pass
 
     def add_columns(self, table: str, names: Sequence[str]) -> None:
         """Add columns of the present schema to an older table, null in every row."""
@@ -185,10 +223,26 @@ class Lake:
     def nearest(self, table: str, vector: "np.ndarray", limit: int, columns: Sequence[str], where: str) -> "pa.Table":
         """Read the `limit` rows nearest to `vector` by cosine, filtered first; `_distance` is 1 - cosine."""
         query = {"column": "vector", "q": vector, "k": limit, "metric": "cosine", "use_index": True}
-        with _translated(table):
-            return self.dataset(table).to_table(
-                columns=[*columns, "_distance"], nearest=query, filter=where, prefilter=True
-            )
+        wanted = [*columns, "_distance"]
+        return self._read(
+            table, lambda data: data.to_table(columns=wanted, nearest=query, filter=where, prefilter=True)
+        )
+
+    def _read(self, table: str, read: Callable[[Any], Result]) -> Result:
+        """Read the latest version; again, when it was removed meanwhile because something in it is forgotten."""
+        for attempt in range(READ_ATTEMPTS):
+            try:
+                with _translated(table):
+                    return read(self.dataset(table))
+            except StoreBusy:
+                if attempt == READ_ATTEMPTS - 1:
+                    raise
+                time.sleep(0.02 * 2**attempt)
+        raise AssertionError
+
+    @property
+    def _epoch(self) -> Path:
+        return Path(self.root, ".locks", "epoch")
 
     def _optimize(self, table: str) -> None:
         dataset = self.dataset(table)
@@ -201,7 +255,7 @@ class Lake:
 
         with _translated(table):
             dataset = lance.write_dataset(schemas.schema(table).empty_table(), self._uri(table))
-            for column in ("id", *schemas.SCALAR_INDEXES[table]):
+            for column in _indexed(table):
                 dataset.create_scalar_index(column, "BTREE")
             dataset.update_config({VERSION_KEY: str(schemas.SCHEMA_VERSION)})
 
@@ -227,6 +281,10 @@ class Lake:
                 yield
         except Timeout as error:
             raise StoreBusy(f"another process has written to {name} for {LOCK_SECONDS} s") from error
+
+
+def _indexed(table: str) -> tuple[str, ...]:
+    return ("id", *schemas.SCALAR_INDEXES[table])
 
 
 def in_list(column: str, values: Sequence[str]) -> str:
