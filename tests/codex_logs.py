@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import LONG_AGO
+from tests.logs import Log
 
 NATIVE = "0199f000-1111-7000-8000-00000000000a"
 
@@ -15,7 +16,7 @@ def turn_id(number: int, of: int = 1) -> str:
     return f"0199f000-{of:04}-7000-8000-{number:012}"
 
 
-class CodexLog:
+class CodexLog(Log):
     """A session file under construction. Every method adds records and returns the log."""
 
     def __init__(self, home: Path = Path("/home/u/.codex"), native: str = NATIVE, start: datetime = LONG_AGO) -> None:
@@ -100,13 +101,3 @@ class CodexLog:
         for record in other.records[:records]:
             self.add(record["type"], record["payload"], 0.001)
         return self
-
-    def lines(self) -> bytes:
-        """The file's bytes."""
-        return b"".join(json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in self.records)
-
-    def write(self) -> Path:
-        """Write the file, and return its path."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_bytes(self.lines())
-        return self.path

@@ -11,6 +11,7 @@ import pytest
 from memex.search.refresh import refresh_raw, refresh_summaries
 from memex.settings import Settings
 from memex.setup import Memex, open_memex
+from memex.sources.load import IngestReport
 from tests.logs import ClaudeLog
 
 SAMPLE = Path(__file__).parents[1] / "data" / "claude"
@@ -89,6 +90,16 @@ def _sample_settings(home: Path) -> Settings:
 def settings_with(**changes: object) -> Settings:
     """Settings with some keys of `compact` changed."""
     return Settings.model_validate({"compact": changes})
+
+
+def ingest(memex: Memex) -> IngestReport:
+    """Read everything new."""
+    return memex.ingest.run(memex.ingest.plan())
+
+
+def rows(memex: Memex, table: str, where: str | None = None) -> list[dict]:
+    """The rows of a table, by id."""
+    return sorted(memex.lake.scan(table, None, where).to_pylist(), key=lambda row: row["id"])
 
 
 def later(**delta: float) -> datetime:

@@ -6,7 +6,24 @@ from pathlib import Path
 from typing import Any
 
 
-class ClaudeLog:
+class Log:
+    """A file of JSON lines under construction."""
+
+    path: Path
+    records: list[dict[str, Any]]
+
+    def lines(self) -> bytes:
+        """The file's bytes."""
+        return b"".join(json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in self.records)
+
+    def write(self) -> Path:
+        """Write the file, and return its path."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_bytes(self.lines())
+        return self.path
+
+
+class ClaudeLog(Log):
     """A session file under construction. Every method adds records and returns the log."""
 
     def __init__(self, path: Path, start: datetime, cwd: str = "/src/app") -> None:
@@ -58,16 +75,6 @@ class ClaudeLog:
         self._last = uuid
         self.records.append({key: value for key, value in record.items() if value is not ...})
         return self
-
-    def lines(self) -> bytes:
-        """The file's bytes."""
-        return b"".join(json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in self.records)
-
-    def write(self) -> Path:
-        """Write the file, and return its path."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_bytes(self.lines())
-        return self.path
 
 
 def talk(log: ClaudeLog, request: str, answer: str = "Done, it works now.") -> ClaudeLog:

@@ -8,6 +8,7 @@ from memex.cli.output import Json, print_json, print_table
 
 if TYPE_CHECKING:
     from memex.setup import Memex
+    from memex.sources.ingest import IngestPlan
 
 
 @app.command()
@@ -16,12 +17,13 @@ def status(as_json: Json = False) -> None:
     from memex.setup import open_memex
 
     memex = open_memex()
+    plan = memex.ingest.plan()
     state: dict[str, Any] = {
         "memory": _memory(memex),
         "sources": _sources(memex),
-        "deleted within a week": _expiring(memex),
+        "deleted within a week": _expiring(memex, plan),
         "records": _records(memex),
-        "pending": _pending(memex),
+        "pending": _pending(memex, plan),
         "failures": _failures(memex),
         "unreadable lines": _bad_lines(memex),
         "size": _sizes(memex),
@@ -80,11 +82,11 @@ def _sources(memex: "Memex") -> dict[str, int]:
     }
 
 
-def _expiring(memex: "Memex") -> list[dict[str, Any]]:
+def _expiring(memex: "Memex", plan: "IngestPlan") -> list[dict[str, Any]]:
     """Count the logs that their CLI will soon delete, by CLI, and those of them that are not kept yet."""
     from datetime import UTC, datetime, timedelta
 
-    waiting = {session for batch in memex.ingest.plan().batches for session in batch}
+    waiting = {session for batch in plan.batches for session in batch}
     found: dict[str, dict[str, Any]] = {}
     for file, end in memex.ingest.expiring(datetime.now(UTC), timedelta(days=7)):
         row = found.setdefault(file.cli, {"cli": file.cli, "logs": 0, "not kept yet": 0, "first": end})
@@ -109,8 +111,7 @@ def _records(memex: "Memex") -> list[dict[str, Any]]:
     ]
 
 
-def _pending(memex: "Memex") -> dict[str, int]:
-    plan = memex.ingest.plan()
+def _pending(memex: "Memex", plan: "IngestPlan") -> dict[str, int]:
     pending = {"sessions to read": plan.sessions, "sources to mark gone": len(plan.gone)}
     if plan.forgotten:
         pending["forgotten sessions still on disk, left alone"] = plan.forgotten

@@ -7,18 +7,19 @@ of a tool call is a `user` record. `prompts.py` tells prompts apart; this module
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from memex.model import MessageKind, Session, SessionKind
 from memex.model import Role as Speaker
 from memex.sources.base import Blob, Found, HistoryPrompt, Relatives, Role
-from memex.sources.content import clean, flatten, read_json, read_time
+from memex.sources.content import clean, flatten, json_object, read_json, read_time
+from memex.sources.copies import record_mark
 from memex.sources.lines import Census, json_lines
 from memex.sources.prompts import Prompt, read_prompt
-from memex.sources.transcript import MAX_COUNT, Answer, Reply, Transcript, Usage
-from memex.sources.walk import Entry, state_of, walk
+from memex.sources.transcript import Answer, Reply, Transcript, Usage, token_count
+from memex.sources.walk import Entry, single, walk
 from memex.text import mark, one_line
 
 _PERSISTED = re.compile(r"<persisted-output>.*?Full output saved to:[ \t]*([^\n<]+)", re.DOTALL)
@@ -37,9 +38,8 @@ class ClaudeAdapter:
 
     def discover(self, root: Path) -> Iterator[Found]:
         """Find logs below `<root>/projects` and `<root>/transcripts`, each with its side files."""
-        history = root / "history.jsonl"
-        if history.is_file():
-            yield Found(self.cli, str(history), f"{self.cli}:history", "history", state_of(history.stat()))
+        for entry in single(root / "history.jsonl"):
+            yield Found(self.cli, entry.place, f"{self.cli}:history", "history", entry.stat)
         for base in (root / "projects", root / "transcripts"):
             for entry in walk(base):
                 if belongs := _session_of(entry):
@@ -120,7 +120,6 @@ class ClaudeReader:
     missing: set[str] = field(default_factory=set)
     facts: dict[str, str] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
-    times: list[datetime] = field(default_factory=list)
     seen: set[int] = field(default_factory=set)
     copied: set[int] = field(default_factory=set)
     copying: bool = False
@@ -157,12 +156,7 @@ class ClaudeReader:
         native = self.transcript.session_id.split(":", 1)[1]
         named = self.facts.get("sessionId", "")
         parent = self.parent_id or (f"claude:{named}" if self.is_agent and named not in ("", native) else "")
-        return Session(
-            id=self.transcript.session_id,
-            cli="claude",
-            native_id=native,
-            project_id="",
-            project="",
+        return self.transcript.session(
             cwd=self.facts.get("cwd", ""),
             git_branch=self.facts.get("gitBranch", ""),
             title=self._title(),
@@ -171,8 +165,6 @@ class ClaudeReader:
             root=self.root,
             agent_type=self._agent_type(),
             cli_version=self.facts.get("version", ""),
-            started_at=self.times[0] if self.times else None,
-            ended_at=self.times[1] if self.times else None,
         )
 
     def _take(self, offset: int, record: dict[str, Any], census: Census) -> None:
@@ -215,7 +207,7 @@ class ClaudeReader:
         if not self.root and kind in ("user", "assistant"):
             self._find_original(uuid)
         if self.copied:
-            self.copying = _copy_mark(record) in self.copied
+            self.copying = record_mark(record) in self.copied
             if self.copying:
                 return f"copied from {self.original}"
         known = mark(uuid)
@@ -230,7 +222,7 @@ class ClaudeReader:
         self.original = "" if self.is_agent else self.relatives.original(self.transcript.session_id, uuid)
         if self.original:
             self.copied = {
-                _copy_mark(record)
+                record_mark(record)
                 for blob in self.relatives.logs(self.original)
                 for _offset, record in json_lines(blob.pieces(), Census())
                 if isinstance(record.get("uuid"), str)
@@ -245,10 +237,7 @@ class ClaudeReader:
         version = record.get("version")
         if isinstance(version, str):
             facts["version"] = version
-        ts = read_time(record.get("timestamp"))
-        if ts:
-            first, last = self.times or (ts, ts)
-            self.times = [min(first, ts), max(last, ts)]
+        self.transcript.note_time(read_time(record.get("timestamp")))
 
     def _add_user(self, offset: int, record: dict[str, Any]) -> str:
         message = record.get("message")
@@ -499,16 +488,9 @@ class ClaudeReader:
         return "fork" if self.original else "main"
 
     def _agent_type(self) -> str:
-        import orjson
-
         for name in self.side:
-            if name.endswith(".meta.json"):
-                try:
-                    meta = orjson.loads(self.side[name])
-                except orjson.JSONDecodeError:
-                    continue
-                if isinstance(meta, dict):
-                    return str(meta.get("agentType") or "")
+            if name.endswith(".meta.json") and (meta := json_object(self.side[name])):
+                return str(meta.get("agentType") or "")
         return ""
 
 
@@ -520,11 +502,6 @@ def _place(offset: int, record: dict[str, Any]) -> dict[str, Any]:
         "ts": read_time(record.get("timestamp")),
         "uuid": uuid if isinstance(uuid, str) else "",
     }
-
-
-def _copy_mark(record: dict[str, Any]) -> int:
-    """Mark a record by its id and time: a copy has both, an unrelated record of the same id has not."""
-    return mark(f"{record.get('uuid')} {record.get('timestamp')}")
 
 
 def _role_of(record: dict[str, Any]) -> Any:
@@ -567,8 +544,6 @@ def _keep_usage(kept: Usage, given: Any) -> None:
     if not isinstance(given, dict):
         return
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens")
-    input_, output, cached = (
-        value if isinstance(value := given.get(name), int) and 0 <= value < MAX_COUNT else 0 for name in names
-    )
+    input_, output, cached = (token_count(given, name) for name in names)
     if output >= kept.output:
         kept.input, kept.output, kept.cached = input_, output, cached

@@ -9,7 +9,7 @@ calls and their outputs.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,13 @@ from memex.model import MessageKind, Role, Session, SessionKind
 from memex.sources.base import Blob, Found, HistoryPrompt, Relatives
 from memex.sources.codex_calls import call_in_script, call_of, has_failed, output_of, polled_by
 from memex.sources.codex_prompts import Pairing, folder_of, is_interruption
-from memex.sources.codex_records import Record, mark_of, record_of, turns_of, usage_of
+from memex.sources.codex_records import Record, record_of, turns_of, usage_of
 from memex.sources.content import clean, flatten, read_time
 from memex.sources.lines import Census, json_lines
 from memex.sources.prompts import Prompt
 from memex.sources.transcript import Answer, Reply, Transcript
-from memex.sources.walk import state_of, walk
-from memex.text import one_line
+from memex.sources.walk import single, walk
+from memex.text import mark, one_line
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _RUNNING = 32
@@ -40,9 +40,8 @@ class CodexAdapter:
 
     def discover(self, root: Path) -> Iterator[Found]:
         """Find logs below `<root>/sessions` and `<root>/archived_sessions`, and the history of prompts."""
-        history = root / "history.jsonl"
-        if history.is_file():
-            yield Found(self.cli, str(history), f"{self.cli}:history", "history", state_of(history.stat()))
+        for entry in single(root / "history.jsonl"):
+            yield Found(self.cli, entry.place, f"{self.cli}:history", "history", entry.stat)
         for base in (root / "sessions", root / "archived_sessions"):
             for entry in walk(base):
                 name = entry.name.removesuffix(".zst")
@@ -90,7 +89,6 @@ class CodexReader:
     relatives: Relatives
     missing: set[str] = field(default_factory=set)
     facts: dict[str, str] = field(default_factory=dict)
-    times: list[datetime] = field(default_factory=list)
     pairing: Pairing = field(default_factory=Pairing)
     model: str = ""
     reply: str = ""
@@ -116,12 +114,7 @@ class CodexReader:
     def session(self) -> Session:
         """Tell what the records say of the session."""
         facts = self.facts
-        return Session(
-            id=self.transcript.session_id,
-            cli="codex",
-            native_id=self.transcript.session_id.split(":", 1)[1],
-            project_id="",
-            project="",
+        return self.transcript.session(
             cwd=facts.get("cwd", ""),
             git_branch=facts.get("branch", ""),
             title=one_line(facts.get("title") or self.transcript.first_prompt)[:200],
@@ -129,8 +122,6 @@ class CodexReader:
             parent_id=facts.get("parent", ""),
             agent_type=facts.get("agent_type", ""),
             cli_version=facts.get("version", ""),
-            started_at=self.times[0] if self.times else None,
-            ended_at=self.times[1] if self.times else None,
         )
 
     def _kind(self) -> SessionKind:
@@ -143,15 +134,13 @@ class CodexReader:
             if self._is_copied(record):
                 census.count(record.label, f"copied from {self.facts['parent']}")
                 continue
-            if record.ts:
-                first, last = self.times or (record.ts, record.ts)
-                self.times = [min(first, record.ts), max(last, record.ts)]
+            self.transcript.note_time(record.ts)
             census.count(record.label, self._became(record))
 
     def _is_copied(self, record: Record) -> bool:
         """Tell whether a record was copied from the parent: all are, up to the first turn that the parent has not."""
         if self.copying:
-            self.copying = not record.turn or mark_of(record.turn) in self.parent_turns
+            self.copying = not record.turn or mark(record.turn) in self.parent_turns
             if not self.copying:
                 self.parent_turns = set()
             elif record.name == "token_count":
@@ -274,13 +263,13 @@ class CodexReader:
 
     def _add_prompt(self, record: Record, prompt: Prompt) -> str:
         self.reply = ""
-        mark = mark_of(prompt.text)
+        asked = mark(prompt.text)
         alone = self.transcript.prompt_number == 1 and 1 not in self.transcript.abandoned
-        again = self.interrupted and alone and mark == self.first_prompt
+        again = self.interrupted and alone and asked == self.first_prompt
         self.interrupted = False
         if again:
             return "left out: the first prompt again after an interruption"
-        self.first_prompt = self.first_prompt or mark
+        self.first_prompt = self.first_prompt or asked
         self.transcript.prompt(prompt.text or "[image]", images=prompt.images, **self._place(record))
         return "prompt"
 
@@ -339,7 +328,7 @@ class CodexReader:
         info = record.payload.get("info")
         if not isinstance(info, dict):
             return False
-        totals = mark_of(repr(info.get("total_token_usage") or info.get("last_token_usage")))
+        totals = mark(repr(info.get("total_token_usage") or info.get("last_token_usage")))
         moved, self.totals = totals != self.totals, totals
         return moved
 

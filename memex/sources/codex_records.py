@@ -8,8 +8,8 @@ from memex.sources.base import Relatives
 from memex.sources.content import clean, read_time
 from memex.sources.lines import Census, json_lines
 from memex.sources.prompts import Prompt
-from memex.sources.transcript import MAX_COUNT, Usage
-from memex.text import digest
+from memex.sources.transcript import Usage, token_count
+from memex.text import mark
 
 _KINDS = ("session_meta", "turn_context", "response_item", "event_msg", "compacted", "inter_agent_communication")
 _NO_TYPE = "(no type)"
@@ -64,7 +64,7 @@ def turns_of(relatives: Relatives, session_id: str) -> set[int]:
     """Mark the turns in the logs of a session."""
     records = (r for blob in relatives.logs(session_id) for r in json_lines(blob.pieces(), Census()))
     turns = (record_of(offset, record).turn for offset, record in records)
-    return {mark_of(turn) for turn in turns if turn}
+    return {mark(turn) for turn in turns if turn}
 
 
 def usage_of(info: dict[str, Any]) -> Usage | None:
@@ -76,12 +76,5 @@ def usage_of(info: dict[str, Any]) -> Usage | None:
     if not isinstance(last, dict):
         return None
     names = ("input_tokens", "output_tokens", "cached_input_tokens")
-    input_, output, cached = (
-        value if isinstance(value := last.get(name), int) and 0 <= value < MAX_COUNT else 0 for name in names
-    )
+    input_, output, cached = (token_count(last, name) for name in names)
     return Usage(max(0, input_ - cached), output, cached)
-
-
-def mark_of(key: str) -> int:
-    """Shorten a text to 8 bytes: what is remembered of it goes from read to read."""
-    return int(digest(key)[:16], 16)

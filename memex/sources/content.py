@@ -43,11 +43,19 @@ def clean(text: Any) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object from a file; one that is missing, unreadable or something else is empty."""
+    try:
+        return json_object(path.read_bytes())
+    except OSError:
+        return {}
+
+
+def json_object(data: bytes) -> dict[str, Any]:
+    """Read a JSON object; anything else is empty."""
     import orjson
 
     try:
-        value = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
         return {}
     return value if isinstance(value, dict) else {}
 

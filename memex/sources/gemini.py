@@ -19,10 +19,10 @@ from typing import Any
 
 from memex.model import Session, SessionKind
 from memex.sources.base import Blob, Found, HistoryPrompt, Relatives, Role
-from memex.sources.content import clean, read_json, read_time
+from memex.sources.content import clean, json_object, read_json, read_time
 from memex.sources.lines import MAX_LINE, Census, json_lines
-from memex.sources.transcript import MAX_COUNT, Answer, Transcript, Usage
-from memex.sources.walk import Entry, state_of, walk
+from memex.sources.transcript import Answer, Transcript, Usage, token_count
+from memex.sources.walk import Entry, single, walk
 from memex.text import one_line
 
 _LOG = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-(?P<id>[^/]+?)\.jsonl?$")
@@ -40,9 +40,7 @@ class GeminiAdapter:
 
     def discover(self, root: Path) -> Iterator[Found]:
         """Find logs below `<root>/tmp`, and the files that tell which project a folder belongs to."""
-        projects = root / "projects.json"
-        listed = [Entry(str(projects), state_of(projects.stat()))] if projects.is_file() else []
-        for entry in (*listed, *walk(root / "tmp")):
+        for entry in (*single(root / "projects.json"), *walk(root / "tmp")):
             if name := _session_of(entry):
                 role: Role = "side" if name == "projects" else "log"
                 yield Found(self.cli, entry.place, f"{self.cli}:{name}", role, entry.stat, entry.refused)
@@ -152,21 +150,18 @@ class GeminiReader:
 
     def session(self) -> Session:
         """Tell what the records say of the session."""
-        times = [t for _o, r in self.messages.values() if (t := read_time(r.get("timestamp")))]
-        started = read_time(self.about.get("startTime"))
-        native = self.about.get("sessionId")
-        return Session(
-            id=self.transcript.session_id,
-            cli="gemini",
-            native_id=native if isinstance(native, str) else self.transcript.session_id.split(":", 1)[1],
-            project_id="",
-            project="",
+        for _offset, record in self.messages.values():
+            self.transcript.note_time(read_time(record.get("timestamp")))
+        started, native = read_time(self.about.get("startTime")), self.about.get("sessionId")
+        first, last = self.transcript.times or (started, started)
+        return self.transcript.session(
+            **({"native_id": native} if isinstance(native, str) else {}),
             cwd=self._folder(),
             title=one_line(clean(self.about.get("summary")) or self.transcript.first_prompt)[:200],
             kind=self._kind(),
             parent_id=self._parent(),
-            started_at=min([*times, *([started] if started else [])], default=None),
-            ended_at=max(times, default=started),
+            started_at=min(filter(None, (started, first)), default=None),
+            ended_at=last,
         )
 
     def _keep(self, offset: int, record: dict[str, Any]) -> str:
@@ -232,11 +227,10 @@ class GeminiReader:
             self._add_call(f"{call.get('id') or f'{name}.{number}'}", name, offset, call, gone)
         tokens = record.get("tokens")
         tokens = tokens if isinstance(tokens, dict) else {}
-        given = _count(tokens, "input")
+        given, cached = token_count(tokens, "input"), token_count(tokens, "cached")
+        said = token_count(tokens, "output") + token_count(tokens, "thoughts")
         # Each answer counts everything said before as its input again: what is new is the difference.
-        reply.usage = Usage(
-            max(0, given - before), _count(tokens, "output") + _count(tokens, "thoughts"), _count(tokens, "cached")
-        )
+        reply.usage = Usage(max(0, given - before), said, cached)
         return given or before
 
     def _add_call(self, native: str, reply: str, offset: int, call: dict[str, Any], gone: bool) -> None:
@@ -268,7 +262,7 @@ class GeminiReader:
         return (named or [root])[0] or self._known(folder)
 
     def _known(self, folder: Path) -> str:
-        listed = _object(self.relatives.file(str(folder.parent.parent / "projects.json")))
+        listed = json_object(self.relatives.file(str(folder.parent.parent / "projects.json")))
         projects = listed.get("projects", listed)
         hashed = str(self.about.get("projectHash") or folder.name)
         for path, slug in projects.items() if isinstance(projects, dict) else ():
@@ -343,11 +337,6 @@ def _given(arguments: Any) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else {"input": arguments}
 
 
-def _count(tokens: dict[str, Any], name: str) -> int:
-    value = tokens.get(name)
-    return value if isinstance(value, int) and 0 <= value < MAX_COUNT else 0
-
-
 def _list(value: Any) -> list[dict[str, Any]]:
     value = value if isinstance(value, list) else [value]
     return [item for item in value if isinstance(item, dict)]
@@ -355,13 +344,3 @@ def _list(value: Any) -> list[dict[str, Any]]:
 
 def _list_of_text(value: Any) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    import orjson
-
-    try:
-        value = orjson.loads(data) if data else {}
-    except orjson.JSONDecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}

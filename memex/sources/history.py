@@ -7,7 +7,6 @@ which gives way as soon as a log turns up.
 from collections.abc import Iterator
 from typing import Any
 
-from memex.model import Session
 from memex.sources.base import Blob, HistoryPrompt, HistoryReader
 from memex.sources.copies import history_name
 from memex.sources.lines import Census, json_lines
@@ -32,28 +31,21 @@ def recover(lake: Lake, cli: str, read: HistoryReader, log: Blob, census: Census
             sessions.setdefault(name, []).append((offset, prompt))
     for name, prompts in sessions.items():
         if prompts[0][1].session:
-            yield _session(name, cli, log.source_id, prompts)
+            yield _session(name, log.source_id, prompts)
         elif unknown := _unknown(lake, cli, prompts):
-            yield _session(name, cli, log.source_id, unknown)
+            yield _session(name, log.source_id, unknown)
 
 
-def _session(name: str, cli: str, source_id: str, prompts: list[tuple[int, HistoryPrompt]]) -> tuple[Rows, Outcome]:
+def _session(name: str, source_id: str, prompts: list[tuple[int, HistoryPrompt]]) -> tuple[Rows, Outcome]:
     transcript = Transcript(name, source_id)
     for offset, prompt in prompts:
         transcript.prompt(prompt.text, offset=offset, ts=prompt.ts)
+        transcript.note_time(prompt.ts)
     rows = transcript.drain()
-    times = sorted(prompt.ts for _offset, prompt in prompts if prompt.ts)
-    session = Session(
-        id=name,
-        cli=cli,
-        native_id=name.split(":", 1)[1],
-        project_id="",
-        project="",
+    session = transcript.session(
         cwd=next((prompt.cwd for _offset, prompt in prompts if prompt.cwd), ""),
         title=one_line(transcript.first_prompt)[:200],
         kind="history",
-        started_at=times[0] if times else None,
-        ended_at=times[-1] if times else None,
     )
     return rows, Outcome(session, {message.id for message in rows.messages})
 

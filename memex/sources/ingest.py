@@ -126,10 +126,13 @@ class Ingest:
         `tick` gets the sessions read so far.
         """
         report = IngestReport(gone=self.mark_gone(plan.gone), unreadable=plan.unreadable)
+        files: dict[str, list[Found]] = {}
+        for file in self.discover() if plan.batches else ():
+            files.setdefault(file.session_id, []).append(file)
         if len(plan.batches) > 1:
             report += self.keep([session for batch in plan.batches for session in batch])
         for batch in plan.batches:
-            report += self.read(batch)
+            report += self.read_files(batch, [file for session in batch for file in files.get(session, ())])
             tick(report.sessions)
         return report
 

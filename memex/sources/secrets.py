@@ -85,10 +85,6 @@ class Secrets:
                     if at < STEP and any(_sure(stretch, self.key) in hashes for hashes in rolling.values()):
                         yield begin + at, begin + at + length
 
-    def found_in(self, data: bytes) -> bool:
-        """Tell whether one of the texts stands there."""
-        return next(self.spans(data), None) is not None
-
 
 def _sure(data: bytes, key: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16, key=key).hexdigest()

@@ -6,12 +6,12 @@ changed; an open item is handed out as it stands and may come again, under the s
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from memex.model import Message, MessageKind, Role, ToolCall
+from memex.model import Message, MessageKind, Role, Session, ToolCall
 from memex.sources.tools import files_of, may_change, operation_of, says_nothing
 from memex.text import digest, estimate_tokens, mark
 
@@ -102,11 +102,25 @@ class Transcript:
     replies: dict[str, Reply] = field(default_factory=dict)
     calls: dict[str, Call] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
+    times: tuple[datetime, datetime] | None = None
     buffered: int = 0
     named_last: tuple[int, int] = (-1, 0)
     _messages: list[Message] = field(default_factory=list)
     _done_replies: list[Reply] = field(default_factory=list)
     _done_calls: list[Call] = field(default_factory=list)
+
+    def note_time(self, ts: datetime | None) -> None:
+        """Note that something happened then: the session lasts from the first to the last such time."""
+        if ts:
+            first, last = self.times or (ts, ts)
+            self.times = min(first, ts), max(last, ts)
+
+    def session(self, **about: Any) -> Session:
+        """Describe the session as far as its records tell; counts and project come later."""
+        cli, native = self.session_id.split(":", 1)
+        first, last = self.times or (None, None)
+        frame = {"id": self.session_id, "cli": cli, "native_id": native, "project_id": "", "project": ""}
+        return Session(**{**frame, "started_at": first, "ended_at": last, **about})
 
     def prompt(self, text: str, **about: Any) -> None:
         """Add what a human asked; a talk begins."""
@@ -309,6 +323,12 @@ class Transcript:
             content=content,
             digest=digest(content, place, call.agent_session_id, str(call.answered)),
         )
+
+
+def token_count(given: Mapping[str, Any], name: str) -> int:
+    """Read how many tokens a provider counted; what is no such number is none."""
+    value = given.get(name)
+    return value if isinstance(value, int) and 0 <= value < MAX_COUNT else 0
 
 
 def _json_of(given: dict[str, Any]) -> str:

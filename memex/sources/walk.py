@@ -52,6 +52,12 @@ def walk(root: Path) -> Iterator[Entry]:
                 yield found
 
 
+def single(path: Path) -> Iterator[Entry]:
+    """Yield the file at `path`, if there is one."""
+    if path.is_file():
+        yield Entry(str(path), state_of(path.stat()))
+
+
 def _entries(folder: str) -> Iterator["os.DirEntry[str] | Entry"]:
     try:
         with os.scandir(folder) as found:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memex.sources.gemini import GeminiAdapter
+from tests.conftest import ingest
 from tests.sources.parsing import Family, census, counted, parse, parse_in_pieces, prompts, texts
 
 FOLDER = Path("/home/u/.gemini/tmp/app/chats")
@@ -46,10 +47,6 @@ def read(*records, path=LINES, family=None):
 
 def document(*messages, **more):
     return json.dumps({**META, **more, "messages": messages}, indent=2).encode()
-
-
-def ingest(memex):
-    return memex.ingest.run(memex.ingest.plan())
 
 
 @pytest.fixture

@@ -4,13 +4,10 @@ import json
 
 import pytest
 
+from tests.conftest import ingest, rows
 from tests.logs import talk
 
 GONE = "99999999-0000-4000-8000-000000000009"
-
-
-def ingest(memex):
-    return memex.ingest.run(memex.ingest.plan())
 
 
 def typed(text, session=GONE, number=1, **more):
@@ -21,10 +18,6 @@ def typed(text, session=GONE, number=1, **more):
 @pytest.fixture
 def history(claude_dir):
     return claude_dir / "history.jsonl"
-
-
-def rows(memex, table, where=None):
-    return sorted(memex.lake.scan(table, None, where).to_pylist(), key=lambda row: row["id"])
 
 
 def test_prompts_of_a_deleted_session_are_recovered(memex, history):

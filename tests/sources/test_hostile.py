@@ -9,13 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memex.sources.verify import verify
-from tests.conftest import LONG_AGO
+from tests.conftest import LONG_AGO, ingest
 from tests.logs import ClaudeLog, talk
 from tests.sources.parsing import census, new_log, parse, prompts
-
-
-def ingest(memex):
-    return memex.ingest.run(memex.ingest.plan())
 
 
 def append(path, data):

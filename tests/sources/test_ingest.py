@@ -16,23 +16,15 @@ from memex.sources.claude import ClaudeAdapter
 from memex.sources.ingest import BATCH_BYTES
 from memex.sources.registry import ADAPTERS
 from memex.store.schemas import TABLES
-from tests.conftest import LONG_AGO
+from tests.conftest import LONG_AGO, ingest, rows
 from tests.logs import ClaudeLog, talk
 from tests.sources.parsing import queue
 
 RAW_TABLES = ("sources", "sessions", "talks", "messages", "tool_calls")
 
 
-def ingest(memex):
-    return memex.ingest.run(memex.ingest.plan())
-
-
 def versions(memex):
     return {table: memex.lake.dataset(table).version for table in TABLES}
-
-
-def rows(memex, table, where=None):
-    return sorted(memex.lake.scan(table, None, where).to_pylist(), key=lambda row: row["id"])
 
 
 def story(memex):

@@ -4,19 +4,11 @@ import json
 
 import pytest
 
-from tests.conftest import LONG_AGO
+from tests.conftest import LONG_AGO, ingest, rows
 from tests.logs import ClaudeLog, talk
 from tests.sources.parsing import Family, census, counted, new_log, parse, prompts, texts
 
 ORIGINAL = "claude:22222222-0000-4000-8000-000000000002"
-
-
-def ingest(memex):
-    return memex.ingest.run(memex.ingest.plan())
-
-
-def rows(memex, table, where=None):
-    return sorted(memex.lake.scan(table, None, where).to_pylist(), key=lambda row: row["id"])
 
 
 def family(log):

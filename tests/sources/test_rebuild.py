@@ -8,12 +8,8 @@ from memex.errors import DamagedArchive
 from memex.setup import open_memex
 from memex.sources.verify import verify
 from memex.store.schemas import RAW_TABLES
-from tests.conftest import LONG_AGO
+from tests.conftest import LONG_AGO, ingest
 from tests.logs import ClaudeLog, talk
-
-
-def ingest(memex):
-    return memex.ingest.run(memex.ingest.plan())
 
 
 def story(memex):
