@@ -4,7 +4,7 @@ The place of every other byte stays the same, so offsets, ids made of them, and 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from memex.sources.lines import read_values
@@ -49,6 +49,14 @@ def redacted(data: bytes, finder: Finder) -> bytes:
         if not spans:
             break
         data = _replaced(data, spans, finder)
+    return data
+
+
+def redacted_all(data: bytes, finders: Iterable[Finder]) -> bytes:
+    """Take out of a line what any of them finds."""
+    for finder in finders:
+        if holds(data, finder):
+            data = redacted(data, finder)
     return data
 
 
