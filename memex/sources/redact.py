@@ -28,6 +28,11 @@ class Finder(Protocol):
         """The least that it is, in bytes."""
         ...
 
+    @property
+    def longest(self) -> int:
+        """The most that it is, in bytes."""
+        ...
+
     def spans(self, data: bytes, /) -> Iterator[tuple[int, int]]:
         """Find it in some UTF-8: (start, end) of each."""
         ...
@@ -35,7 +40,7 @@ class Finder(Protocol):
 
 def holds(data: bytes, finder: Finder) -> bool:
     """Tell whether some of it stands in the bytes, however they are read."""
-    return any(next(finder.spans(text), None) is not None for text in texts(data))
+    return any(next(finder.spans(text), None) is not None for text in texts(data, finder.longest))
 
 
 def redacted(data: bytes, finder: Finder) -> bytes:
