@@ -157,8 +157,11 @@ class Forget:
         """
         again = [kept for group in found.reread.values() for kept in group]
         rows = self.lake.scan("sources", None, in_list("id", sorted(kept.id for kept in again))).to_pylist()
+        hidden = self.lake.scan("sessions", None, in_list("id", sorted(found.reread))).to_pylist()
         unread = [{**row, "generation": 0, "size": 0, "parser_version": 0} for row in rows]
         self.lake.upsert("sources", rows_to_arrow("sources", unread))
+        # others learn of a folder's name by its hash, as long as a session says it
+        self.lake.upsert("sessions", rows_to_arrow("sessions", [{**row, "cwd": ""} for row in hidden]))
         for table in RAW:
             for where in rows_of(again):
                 self.lake.delete(table, where)

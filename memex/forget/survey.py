@@ -93,7 +93,7 @@ def change_of(archive: Archive, kept: Kept, tombstones: Tombstones) -> Change | 
                     offset += len(before)
             else:
                 offset += len(old)
-    if not lines and tombstones.text(kept.path) == kept.path:
+    if not lines and tombstones.place(kept.path) == kept.path:
         return None
     return Change(kept, lines, frozenset(blanked))
 

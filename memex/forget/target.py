@@ -6,6 +6,7 @@ The act outlives what it names, so it holds hashes only: of the names of session
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from memex.errors import DamagedArchive, NotFound
@@ -17,7 +18,7 @@ from memex.sources.clean import blocks, is_in_lines, lines_in
 from memex.sources.copies import name_mark, prompt_mark, record_mark, records_on
 from memex.sources.redact import is_marker, strings_of
 from memex.sources.secrets import Secrets
-from memex.sources.tombstones import packed_marks
+from memex.sources.tombstones import LISTS, packed_marks
 from memex.store.lake import Lake, in_list
 from memex.store.views import find_session
 
@@ -56,6 +57,7 @@ def act_of(archive: Archive, lake: Lake, target: Target) -> Act:
     return {
         "sessions": sorted(map(name_mark, sessions)),
         "marks": packed_marks(_marks_of(archive, lake, sessions)),
+        **_hashed(archive, "places", _places_of(lake, sessions)),
     }
 
 
@@ -105,6 +107,18 @@ def _marks_of(archive: Archive, lake: Lake, sessions: Collection[str]) -> set[in
     return (mine - theirs) | set(map(prompt_mark, prompts["text"].to_pylist()))
 
 
+def _places_of(lake: Lake, sessions: Collection[str]) -> set[bytes]:
+    """Name the folders that only these sessions had: those they worked in, those of their files."""
+    worked = lake.scan("sessions", ["id", "cwd"]).to_pylist()
+    kept = [row for row in lake.scan("sources", ["session_id", "path"]).to_pylist() if not row["path"].endswith(LISTS)]
+    gone = {row["cwd"] for row in worked if row["id"] in sessions}
+    gone |= {part for row in kept if row["session_id"] in sessions for part in PurePath(row["path"]).parent.parts}
+    stay = [row["cwd"] for row in worked if row["id"] not in sessions]
+    stay += [row["path"] for row in kept if row["session_id"] not in sessions]
+    every = "\n".join(stay)
+    return {name for place in gone if place not in every and len(name := place.encode()) >= SHORTEST}
+
+
 def _origins_of(lake: Lake, sessions: Collection[str]) -> set[str]:
     """Name the sessions from which these may have copied records, and theirs, as far as they stay."""
     parents = dict(lake.frame("sessions", ["id", "parent_id"]).iter_rows())
@@ -139,8 +153,13 @@ def _text_act(archive: Archive, lake: Lake, pattern: "re.Pattern[str]") -> Act:
         raise BadPattern(f"{pattern.pattern!r} matches texts of less than {SHORTEST} bytes, which stand everywhere")
     if len(found) > MOST:
         raise BadPattern(f"{pattern.pattern!r} matches {len(found)} different texts; {MOST} are the most")
-    known = (act["secrets"]["key"] for act in Acts(archive.root).read("forget") if "secrets" in act)
-    return {"secrets": Secrets.of(found, bytes.fromhex(next(known, ""))).written()}
+    return _hashed(archive, "secrets", found)
+
+
+def _hashed(archive: Archive, kind: str, texts: Collection[bytes]) -> Act:
+    """Hash texts under the key of earlier ones, so that all of them are looked for at once."""
+    known = (act[kind]["key"] for act in Acts(archive.root).read("forget") if kind in act)
+    return {kind: Secrets.of(texts, bytes.fromhex(next(known, ""))).written()} if texts else {}
 
 
 def _matches(archive: Archive, lake: Lake, pattern: "re.Pattern[str]") -> Iterator[bytes]:

@@ -142,7 +142,7 @@ class Archive:
             if kept is None:
                 with translated_os_errors(log):
                     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                kept = Kept(log.stem, found.cli, tombstones.text(found.place), found.session_id, found.role)
+                kept = Kept(log.stem, found.cli, tombstones.place(found.place), found.session_id, found.role)
                 events.append(kept.source_event())
             holds = _prefix_holds(file, kept, stat.st_size)
             kept = replace(kept, generation=max(kept.generation, 1) if holds else kept.generation + 1)

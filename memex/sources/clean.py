@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memex.sources.copies import Copies
-from memex.sources.redact import holds, redacted
+from memex.sources.redact import holds, redacted_all
 from memex.sources.secrets import Secrets
 from memex.sources.zst import compressed, decompressed
 
@@ -41,7 +41,7 @@ class Cleaner:
         """Clean a file, unpacked: a few lines at a time, or all of it. Both bytes of a pair have one length."""
         if not self.in_lines:
             data = b"".join(pieces)
-            yield data, self._without_secrets(data)
+            yield data, redacted_all(data, self.secrets)
             return
         copies = self.copies(copying) if self.copies else None
         for block in blocks(pieces):
@@ -74,13 +74,7 @@ class Cleaner:
             block = b"".join(_blank(line) if copies.holds(line) else line for line in lines_in(block))
         if not any(holds(block, secrets) for secrets in self.secrets):
             return block
-        return b"".join(map(self._without_secrets, lines_in(block)))
-
-    def _without_secrets(self, data: bytes) -> bytes:
-        for secrets in self.secrets:
-            if holds(data, secrets):
-                data = redacted(data, secrets)
-        return data
+        return b"".join(redacted_all(line, self.secrets) for line in lines_in(block))
 
 
 def lines_in(block: bytes) -> list[bytes]:

@@ -84,7 +84,7 @@ def rewrite(log: Path, kept: Kept, tombstones: Tombstones) -> bool:
     """Take what was forgotten out of every generation of a source, and out of its path; tell whether any was there."""
     cleaner = tombstones.cleaner(kept.cli, kept.role, kept.path)
     stale = [g for g in _generations(kept) if cleaner and cleaner.changes(read_frames(log, kept, g))]
-    path = tombstones.text(kept.path)
+    path = tombstones.place(kept.path)
     if not stale and path == kept.path:
         return False
     assert cleaner

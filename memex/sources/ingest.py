@@ -91,7 +91,7 @@ class Ingest:
             if tombstones.covers(file.cli, file.session_id, file.place):
                 forgotten.add(file.session_id)
                 continue
-            key = (file.cli, tombstones.text(file.place) if tombstones.secrets else file.place)
+            key = (file.cli, tombstones.place(file.place) if tombstones else file.place)
             seen.add(key)
             if problem := _problem(file):
                 unreadable.append(f"{storable(key[1])}: {problem}")

@@ -17,7 +17,11 @@ DEPTH = 4
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4})')
 _NOISE = re.compile(ANSI.pattern.encode() + rb"|\x00")
 _SHORT = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+_PLAIN = [(b"\\" + name, meaning) for name, meaning in (*_SHORT.items(), (b"/", b"/"), (b'"', b'"'))]
 _REPLACEMENT = "\ufffd".encode()
+_BETWEEN = b"\x1f"
+_DENSE = 4
+"""A text is read whole when what is near to escapes is more than a part of it that this divides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +97,47 @@ def readings(data: bytes, bare: bool) -> Iterator[Reading]:
         yield from _both(reading)
 
 
-def texts(data: bytes) -> Iterator[bytes]:
-    """Give the texts of all readings, fast: which bytes they come from is not noted."""
+def texts(data: bytes, reach: int = 0) -> Iterator[bytes]:
+    """Give the texts of all readings, fast: which bytes they come from is not noted.
+
+    With `reach`, of a deeper reading only what stands so near to something resolved is given, where that is
+    little: all else was in the text before.
+    """
     text = data
-    for _depth in range(DEPTH + 1):
-        yield text
+    for depth in range(DEPTH + 1):
+        if depth == 0 or not reach or text.count(b"\\") * reach * _DENSE > len(text):
+            yield text if depth == 0 else (text := _resolved(text))
+        else:
+            yield _near_resolved(text, reach)
+            text = _resolved(text)
         if is_noisy(text):
             yield _NOISE.sub(b"", text)
-        deeper = _ESCAPE.sub(_meaning, text) if b"\\" in text else text
-        if deeper == text:
+        if not _ESCAPE.search(text):
             return
-        text = deeper
+
+
+def _resolved(text: bytes) -> bytes:
+    """Resolve all escapes: the common ones at the speed of a plain replacement, between pairs of backslashes."""
+    return b"\\".join(map(_resolved_singles, text.split(b"\\\\")))
+
+
+def _resolved_singles(text: bytes) -> bytes:
+    if b"\\" not in text:
+        return text
+    for escape, meaning in _PLAIN:
+        text = text.replace(escape, meaning)
+    return _ESCAPE.sub(_meaning, text) if b"\\u" in text else text
+
+
+def _near_resolved(text: bytes, reach: int) -> bytes:
+    """Resolve the escapes in a text, and leave out what stands far from all of them."""
+    stretches: list[tuple[int, int]] = []
+    for match in _ESCAPE.finditer(text):
+        start, end = max(0, match.start() - reach), match.end() + reach
+        if stretches and start <= stretches[-1][1]:
+            start = stretches.pop()[0]
+        stretches.append((start, end))
+    return _BETWEEN.join(_ESCAPE.sub(_meaning, text[start:end]) for start, end in stretches)
 
 
 def is_noisy(text: bytes) -> bool:

@@ -4,7 +4,7 @@ The place of every other byte stays the same, so offsets, ids made of them, and 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from memex.sources.lines import read_values
@@ -28,6 +28,11 @@ class Finder(Protocol):
         """The least that it is, in bytes."""
         ...
 
+    @property
+    def longest(self) -> int:
+        """The most that it is, in bytes."""
+        ...
+
     def spans(self, data: bytes, /) -> Iterator[tuple[int, int]]:
         """Find it in some UTF-8: (start, end) of each."""
         ...
@@ -35,7 +40,7 @@ class Finder(Protocol):
 
 def holds(data: bytes, finder: Finder) -> bool:
     """Tell whether some of it stands in the bytes, however they are read."""
-    return any(next(finder.spans(text), None) is not None for text in texts(data))
+    return any(next(finder.spans(text), None) is not None for text in texts(data, finder.longest))
 
 
 def redacted(data: bytes, finder: Finder) -> bytes:
@@ -49,6 +54,14 @@ def redacted(data: bytes, finder: Finder) -> bytes:
         if not spans:
             break
         data = _replaced(data, spans, finder)
+    return data
+
+
+def redacted_all(data: bytes, finders: Iterable[Finder]) -> bytes:
+    """Take out of a line what any of them finds."""
+    for finder in finders:
+        if holds(data, finder):
+            data = redacted(data, finder)
     return data
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
-STEP = 1 << 20
-"""Bytes that are hashed at once."""
+STEP = 1 << 16
+"""Bytes that are hashed at once: what is worked out of them fits the cache of a processor."""
 _WORD = 1 << 64
-_HEAD = 20
+_HEAD = 16
 """Bits of a rolling hash that are compared first when there are many."""
 
 
@@ -71,11 +71,15 @@ class Secrets:
         """The length of the shortest text, in bytes."""
         return min(self.known, default=1)
 
+    @property
+    def longest(self) -> int:
+        """The length of the longest text, in bytes."""
+        return max(self.known, default=1)
+
     def spans(self, data: bytes) -> Iterator[tuple[int, int]]:
         """Find the texts in some UTF-8: (start, end) of each, by length and place."""
-        longest = max(self.known, default=0)
         for begin in range(0, len(data), STEP):
-            piece = data[begin : begin + STEP + longest - 1]
+            piece = data[begin : begin + STEP + self.longest - 1]
             sums = _sums(piece, _base(self.key)) if len(piece) >= self.shortest else None
             for length, rolling in self.known.items():
                 if sums is None or len(piece) < length:
@@ -104,7 +108,7 @@ def _rolling(data: bytes, base: int) -> int:
     return total
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _powers(base: int, size: int) -> "tuple[Words, Words]":
     """Give the powers of a base, and those of its inverse."""
     import numpy as np
