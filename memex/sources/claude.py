@@ -13,12 +13,12 @@ from typing import Any
 
 from memex.model import MessageKind, Session, SessionKind
 from memex.model import Role as Speaker
-from memex.sources.base import Blob, Found, HistoryPrompt, Relatives, Role
+from memex.sources.base import Adapter, Blob, Found, HistoryPrompt, Relatives, Role
 from memex.sources.content import clean, flatten, read_json, read_time
 from memex.sources.lines import Census, json_lines
 from memex.sources.prompts import Prompt, read_prompt
 from memex.sources.transcript import MAX_COUNT, Answer, Reply, Transcript, Usage
-from memex.sources.walk import Entry, state_of, walk
+from memex.sources.walk import Entry
 from memex.text import mark, one_line
 
 _PERSISTED = re.compile(r"<persisted-output>.*?Full output saved to:[ \t]*([^\n<]+)", re.DOTALL)
@@ -29,22 +29,24 @@ _RETRY_PROMPTS = 3
 """Going back over so many prompts is another try at them; over more, both ways are kept."""
 
 
-class ClaudeAdapter:
+class ClaudeAdapter(Adapter):
     """The adapter of Claude Code."""
 
     cli = "claude"
     parser_version = 2
 
-    def discover(self, root: Path) -> Iterator[Found]:
-        """Find logs below `<root>/projects` and `<root>/transcripts`, each with its side files."""
-        history = root / "history.jsonl"
-        if history.is_file():
-            yield Found(self.cli, str(history), f"{self.cli}:history", "history", state_of(history.stat()))
-        for base in (root / "projects", root / "transcripts"):
-            for entry in walk(base):
-                if belongs := _session_of(entry):
-                    name, role = belongs
-                    yield Found(self.cli, entry.place, f"{self.cli}:{name}", role, entry.stat, entry.refused)
+    def places(self, root: Path) -> tuple[Path, ...]:
+        """Name the history of prompts, and the folders of logs with their side files."""
+        return (root / "history.jsonl", root / "projects", root / "transcripts")
+
+    def found(self, entry: Entry, place: Path) -> Found | None:
+        """Tell the session of a log or side file."""
+        if place.name == "history.jsonl":
+            return Found(self.cli, entry.place, f"{self.cli}:history", "history", entry.stat)
+        if belongs := _session_of(entry):
+            name, role = belongs
+            return Found(self.cli, entry.place, f"{self.cli}:{name}", role, entry.stat, entry.refused)
+        return None
 
     def reader(self, session_id: str, path: Path, side: Mapping[str, bytes], relatives: Relatives) -> "ClaudeReader":
         """Begin a session."""
