@@ -10,7 +10,7 @@ the primary key in the schema does the same as long as no index is used.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +29,7 @@ from memex.errors import (
 )
 from memex.store import schemas
 from memex.store.readers import Readers
+from memex.text import digest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,6 +128,21 @@ class Lake:
     def reading(self) -> Iterator[None]:
         """Keep every table, as it is now and later, for a reader that takes its time. A scan needs none of this."""
         with nullcontext() if self._remote else self._readers.announced():
+            yield
+
+    @contextmanager
+    def alone_with(self, keys: Sequence[str]) -> Iterator[None]:
+        """Work on some things, such as sessions, while nobody else does who asks in this way.
+
+        Raises:
+            StoreBusy: somebody else has been at one of them for LOCK_SECONDS (Transient).
+        """
+        with ExitStack() as held:
+            if not self._remote:
+                with translated_os_errors(self.root):
+                    Path(self.root, ".locks", "work").mkdir(parents=True, exist_ok=True, mode=0o700)
+                for key in sorted(set(keys)):  # in one order, so that nobody waits in a circle
+                    held.enter_context(self._lock(f"work/{digest(key)}"))
             yield
 
     def frame(self, table: str, columns: Sequence[str] | None = None, where: str | None = None) -> "pl.DataFrame":
