@@ -237,12 +237,11 @@ class Ingest:
         """
         files: dict[str, list[Found]] = {}
         pending: dict[str, _Pending] = {}
-        for cli, roots in self.roots.items():
-            for root in roots:
-                for file in self.adapters[cli].discover_at(root, paths):
-                    if not self._is_excluded(file) and not _problem(file):
-                        files.setdefault(file.session_id, []).append(file)
-                        pending.setdefault(file.session_id, _Pending()).add(file.stat[0], file.stat[1])
+        roots = [(self.adapters[cli], root) for cli, roots in self.roots.items() for root in roots]
+        for file in {file for adapter, root in roots for file in adapter.discover_at(root, paths)}:
+            if not self._is_excluded(file) and not _problem(file):
+                files.setdefault(file.session_id, []).append(file)
+                pending.setdefault(file.session_id, _Pending()).add(file.stat[0], file.stat[1])
         for batch in _batches(pending):
             yield {session: files[session] for session in batch}
 

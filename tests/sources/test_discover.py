@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from memex.setup import open_memex
 from memex.sources.registry import ADAPTERS
 
 FILES = (
@@ -88,11 +89,28 @@ def test_files_at_paths_come_by_session_and_not_when_excluded(memex, log, claude
     side.write_text("output")
     paths = [str(log.path), str(side), str(claude_dir / "projects" / "nothing.jsonl")]
     [batch] = memex.ingest.batches_at(paths)
-    assert {session: [f.place for f in files] for session, files in batch.items()} == {
-        f"claude:{log.session}": paths[:2]
+    assert {session: {f.place for f in files} for session, files in batch.items()} == {
+        f"claude:{log.session}": set(paths[:2])
     }
     monkeypatch.setenv("MEMEX_SOURCES_EXCLUDE", '["*/tool-results/*"]')
-    from memex.setup import open_memex
-
     [batch] = open_memex().ingest.batches_at(paths)
     assert [f.place for f in batch[f"claude:{log.session}"]] == paths[:1]
+
+
+def test_a_file_that_is_found_twice_is_kept_once_and_whole(memex, log, claude_dir, monkeypatch):
+    for number in range(50):
+        log.prompt(f"question {number}").reply("answer " * number)
+    log.write()
+    monkeypatch.setenv("MEMEX_SOURCES_CLAUDE_EXTRA", f'["{claude_dir.parent}/.cl*"]')
+    again = open_memex()
+    assert len(list(again.ingest.discover())) == 2
+    again.ingest.run(again.ingest.plan())
+    [kept] = again.archive.sources()
+    assert again.archive.read(kept) == log.lines()
+    assert len(kept.chunks) == 1
+
+
+def test_a_folder_and_a_file_in_it_are_one_file(memex, log):
+    log.prompt("hello").write()
+    [batch] = memex.ingest.batches_at([str(log.path), str(log.path.parent)])
+    assert [file.place for files in batch.values() for file in files] == [str(log.path)]
