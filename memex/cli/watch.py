@@ -21,6 +21,7 @@ def watch() -> None:
 
     memex = open_memex()
     with only_one(memex.home):
+        memex.forget.finish()
         watching = memex.watch(_tell, _elsewhere(memex))
 
         def stop(_signal: int, _frame: object) -> None:
