@@ -10,7 +10,8 @@ MemexError                     exit code 1
  ├── StoreError   (Terminal)   8   the lake refuses a write, or is damaged
  │    └── DamagedArchive       8   kept bytes are not the bytes that were read
  ├── StoreBusy    (Transient)  9   another process won a commit; the same call may pass now
- └── ServerError  (Transient) 10   a Prefect server did not start or answer in time
+ ├── ServerError  (Transient) 10   a Prefect server did not start or answer in time
+ └── AlreadyRunning (Terminal) 11  another process watches this home
 
 Two marks decide every retry, whatever the branch: a `Transient` error may pass when tried again, a
 `Terminal` one will not. Errors without a mark are bugs and are not retried.
@@ -95,6 +96,12 @@ class ServerError(MemexError, Transient):
     """A Prefect server did not start or answer in time."""
 
     exit_code = 10
+
+
+class AlreadyRunning(MemexError, Terminal):
+    """Another process watches this home."""
+
+    exit_code = 11
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -1,7 +1,7 @@
 """The composition root: the only place that knows which parts are real."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from memex.compact.run import Compact
     from memex.embed.base import Embedder
     from memex.forget.run import Forget
+    from memex.live.watch import Summarise, Watch
     from memex.llm.base import Writer
     from memex.search.search import Search
     from memex.search.text import TextIndex
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("memex")
+
+MOST_AT_START = 20
+"""Flow runs that a watcher asks for when it starts; each is a process."""
 
 
 @dataclass
@@ -191,6 +195,18 @@ class Memex:
             self.settings.embed.embed_raw,
             self.calibrations,
         )
+
+    def watch(self, tell: Callable[[str], None], summarise: "Summarise | None" = None) -> "Watch":
+        """Live reading; `tell` gets one line about each thing that happened.
+
+        Summaries are written in this process unless `summarise` has them written elsewhere; then a large backlog
+        is left to the hourly flow.
+        """
+        from memex.live.watch import Here, Watch
+
+        here = Here(self.compact, self.lake, self.summary_index)
+        most = None if summarise is None else MOST_AT_START
+        return Watch(self.ingest, self.lake, self.raw_index, self.compact, summarise or here, tell, most)
 
 
 def sample_folder() -> Path:

@@ -93,9 +93,15 @@ class Compact:
     ) -> CompactReport:
         """Make what is pending in these sessions. Each level is one commit, so an interrupted run resumes.
 
+        Whoever else is at one of these sessions is waited for: what it made need not be made twice.
+
         Raises:
             StoreBusy: something was forgotten meanwhile, perhaps what was read here; nothing of it was written.
         """
+        with self.lake.alone_with(sessions):
+            return self._run(sessions, delay, force, tick)
+
+    def _run(self, sessions: Sequence[str], delay: timedelta, force: bool, tick: Tick) -> CompactReport:
         report = CompactReport()
         epoch = self.lake.epoch()
         talks = self._talks(sessions, delay)

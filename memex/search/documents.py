@@ -1,6 +1,6 @@
 """Which texts of the lake are indexed, and how a row reads as a document."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -19,39 +19,43 @@ _SUMMARY = {
 }
 
 
-def raw_digests(lake: Lake) -> dict[str, str]:
-    """Map the id of every message and tool call to its digest."""
-    return {key: digest for table in _RAW for key, digest in _pairs(lake, table, "digest", None)}
+def raw_digests(lake: Lake, of: Sequence[str] | None = None) -> dict[str, str]:
+    """Map the id of every message and tool call, of all sessions or some, to its digest."""
+    where = "true" if of is None else in_list("session_id", of)
+    return {key: digest for table in _RAW for key, digest in _pairs(lake, table, "digest", where)}
 
 
-def summary_digests(lake: Lake) -> dict[str, str]:
-    """Map the id of every served summary to its fingerprint and the time it was made."""
+def summary_digests(lake: Lake, of: Sequence[str] | None = None) -> dict[str, str]:
+    """Map the id of every served summary, of all sessions or some, to the time it was made."""
+    where = "served" if of is None else f"served AND {in_list('session_id', of)}"
     tables = SUMMARY_TABLES.values()
-    return {key: str(made) for table in tables for key, made in _pairs(lake, table, "created_at", "served")}
+    return {key: str(made) for table in tables for key, made in _pairs(lake, table, "created_at", where)}
 
 
-def raw_documents(lake: Lake, keys: frozenset[str]) -> Iterator[Doc]:
-    """Read messages and tool calls as documents."""
-    sessions = _sessions(lake)
+def raw_documents(lake: Lake, keys: frozenset[str], of: Sequence[str] | None = None) -> Iterator[Doc]:
+    """Read messages and tool calls as documents; `of` names their sessions, when it is some."""
+    sessions = _sessions(lake, of)
     yield from _documents(
-        lake, "messages", keys, lambda r: _doc(r, sessions, "raw", r["role"], r["ts"], r["digest"], r["text"])
+        lake, "messages", keys, of, lambda r: _doc(r, sessions, "raw", r["role"], r["ts"], r["digest"], r["text"])
     )
     yield from _documents(
         lake,
         "tool_calls",
         keys,
+        of,
         lambda r: _doc(r, sessions, "raw", "tool", r["started_at"], r["digest"], _call_text(r)),
     )
 
 
-def summary_documents(lake: Lake, keys: frozenset[str]) -> Iterator[Doc]:
-    """Read served summaries of all levels as documents."""
-    sessions = _sessions(lake)
+def summary_documents(lake: Lake, keys: frozenset[str], of: Sequence[str] | None = None) -> Iterator[Doc]:
+    """Read served summaries of all levels as documents; `of` names their sessions, when it is some."""
+    sessions = _sessions(lake, of)
     for level, table in SUMMARY_TABLES.items():
         yield from _documents(
             lake,
             table,
             keys,
+            of,
             lambda r, level=level: _doc(  # type: ignore[misc]
                 r, sessions, level, "", r["occurred_at"], str(r["created_at"]), _joined(r, _SUMMARY[level])
             ),
@@ -68,23 +72,27 @@ def content_of(level: str, row: Mapping[str, Any]) -> str:
     return _joined(row, fields[level])
 
 
-def _pairs(lake: Lake, table: str, column: str, where: str | None) -> Iterable[tuple[str, Any]]:
+def _pairs(lake: Lake, table: str, column: str, where: str) -> Iterable[tuple[str, Any]]:
     rows = lake.scan(table, ["id", column], where)
     return zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True)
 
 
-def _sessions(lake: Lake) -> dict[str, tuple[str, str, str]]:
-    rows = lake.scan("sessions", ["id", "cli", "project_id", "project"]).to_pylist()
+def _sessions(lake: Lake, of: Sequence[str] | None) -> dict[str, tuple[str, str, str]]:
+    where = None if of is None else in_list("id", of)
+    rows = lake.scan("sessions", ["id", "cli", "project_id", "project"], where).to_pylist()
     return {row["id"]: (row["cli"], row["project_id"], row["project"]) for row in rows}
 
 
-def _documents(lake: Lake, table: str, keys: frozenset[str], read: Callable[[dict[str, Any]], Doc]) -> Iterator[Doc]:
-    """Read the wanted rows of a table a batch at a time: all in storage order, or a few by id."""
-    if len(keys) > BATCH:
-        for batch in lake.batches(table, BATCH):
-            yield from (read(row) for row in batch.to_pylist() if row["id"] in keys)
+def _documents(
+    lake: Lake, table: str, keys: frozenset[str], of: Sequence[str] | None, read: Callable[[dict[str, Any]], Doc]
+) -> Iterator[Doc]:
+    """Read the wanted rows of a table: a few by id, many a batch at a time in storage order."""
+    if len(keys) <= BATCH:
+        yield from (read(row) for row in lake.scan(table, None, in_list("id", sorted(keys))).to_pylist())
         return
-    yield from (read(row) for row in lake.scan(table, None, in_list("id", sorted(keys))).to_pylist())
+    where = None if of is None else in_list("session_id", of)
+    for batch in lake.batches(table, BATCH, where=where):
+        yield from (read(row) for row in batch.to_pylist() if row["id"] in keys)
 
 
 def _doc(

@@ -1,9 +1,9 @@
-"""Build one immutable part of a full-text index, in bounded memory."""
+"""Build one immutable part of a full-text index, in bounded memory: of new documents, and of older parts."""
 
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -40,14 +40,23 @@ class Doc:
     content: str
 
 
+Place = tuple[str, int]
+"""Where a document stands: the name of its part, and its number there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A finished part: its file name, documents, tokens, and how many keys of older parts it voids."""
+    """A finished part: its file name, documents, tokens, and how many documents of older parts it voids."""
 
     name: str
     docs: int
     length: int
-    dead: int
+    void: int
+
+    @property
+    def size(self) -> int:
+        """Documents, and documents voided: what it takes to write it."""
+        return self.docs + self.void
 
 
 def sql(name: str) -> str:
@@ -55,8 +64,10 @@ def sql(name: str) -> str:
     return files("memex.search").joinpath(f"sql/{name}.sql").read_text("utf-8")
 
 
-def build_part(folder: Path, docs: Iterable[Doc], dead: frozenset[str]) -> Part:
-    """Write documents and postings to a new file in `folder`.
+def build_part(folder: Path, docs: Iterable[Doc], void: Collection[Place], folded: Sequence[Part] = ()) -> Part:
+    """Write new documents, and the living ones of `folded` parts, to a new file in `folder`.
+
+    `void` are documents of any older part that count no longer. Those of the other parts are noted in the new one.
 
     Raises:
         DiskFull: no space left; the unfinished file is removed.
@@ -69,24 +80,40 @@ def build_part(folder: Path, docs: Iterable[Doc], dead: frozenset[str]) -> Part:
         with closing(
             duckdb.connect(str(path), config={"memory_limit": "600MB", "preserve_insertion_order": False})
         ) as db:
-            count, length = _fill(db, docs, dead)
+            db.execute(sql("create_part"))
+            _note_void(db, void)
+            _fill(db, docs)
+            for part in folded:
+                db.execute("INSERT INTO void SELECT part, doc FROM " + _attach(db, folder / part.name) + ".void")
+            for part in folded:
+                _fold(db, folder / part.name)
+            db.execute("DELETE FROM void WHERE part IN (SELECT unnest(?::VARCHAR[]))", [[part.name for part in folded]])
+            counts = db.execute(sql("count_part")).fetchone()
+            db.execute(sql("finish_part"))
     except BaseException as error:
         path.unlink(missing_ok=True)
         if is_disk_full(error):
             raise DiskFull(f"no space left while indexing in {folder}", DISK_FULL_HINT) from error
         raise
-    return Part(name, count, length, len(dead))
+    assert counts is not None
+    return Part(name, *counts)
 
 
-def _fill(db: "duckdb.DuckDBPyConnection", docs: Iterable[Doc], dead: frozenset[str]) -> tuple[int, int]:
+def _note_void(db: "duckdb.DuckDBPyConnection", void: Collection[Place]) -> None:
     import pyarrow as pa
 
-    db.execute(sql("create_part"))
+    names, numbers = zip(*sorted(void), strict=True) if void else ((), ())
+    _insert(db, "void", pa.table({"part": pa.array(names, pa.string()), "doc": pa.array(numbers, pa.uint32())}))
+
+
+def _fill(db: "duckdb.DuckDBPyConnection", docs: Iterable[Doc]) -> None:
+    """Take in new documents: cut into tokens, a chunk at a time."""
     import numpy as np
+    import pyarrow as pa
 
     terms: defaultdict[str, int] = defaultdict()
     terms.default_factory = terms.__len__
-    count = length = 0
+    count = 0
     for chunk in _chunks(docs):
         counts = [index_counts(doc.content) for doc in chunk]
         sizes = [len(one) for one in counts]
@@ -98,13 +125,21 @@ def _fill(db: "duckdb.DuckDBPyConnection", docs: Iterable[Doc], dead: frozenset[
         _insert(db, "docs", _docs_table(chunk, count))
         _insert(db, "unsorted", pa.table([pa.array(c, pa.uint32()) for c in columns], ["tid", "doc", "tf", "len"]))
         count += len(chunk)
-        length += sum(lengths)
-    _insert(db, "dead", pa.table({"key": pa.array(sorted(dead), pa.string())}))
-    db.register(
-        "new_terms", pa.table({"term": pa.array(terms, pa.string()), "tid": pa.array(terms.values(), pa.uint32())})
+    _insert(
+        db, "new_terms", pa.table({"term": pa.array(terms, pa.string()), "tid": pa.array(terms.values(), pa.uint32())})
     )
-    db.execute(sql("finish_part"))
-    return count, length
+
+
+def _attach(db: "duckdb.DuckDBPyConnection", path: Path) -> str:
+    """Attach an older part for reading, and return the name that SQL knows it by."""
+    quoted = str(path).replace("'", "''")
+    db.execute(f"ATTACH IF NOT EXISTS '{quoted}' AS \"{path.stem}\" (READ_ONLY)")
+    return f'"{path.stem}"'
+
+
+def _fold(db: "duckdb.DuckDBPyConnection", path: Path) -> None:
+    """Take in the living documents of an older part, with the tokens they were cut into then."""
+    db.execute(sql("fold_part").format(old=_attach(db, path), name=path.name))
 
 
 def _insert(db: "duckdb.DuckDBPyConnection", table: str, rows: Any) -> None:

@@ -1,10 +1,12 @@
 """A full-text index on DuckDB, in immutable parts.
 
-    index/<name>/current.json      which parts are in force
-    index/<name>/<stamp>.duckdb    a part: docs, terms, postings, and the keys of older parts it makes void
+    index/<name>/current.json      which parts are in force, oldest first
+    index/<name>/<stamp>.duckdb    a part: docs, terms, postings, and the documents of older parts it makes void
 
-A large base and a small fresh part are searched together and score like one index. A new generation is
-built aside and put in force by renaming the pointer, so readers never wait and a crash leaves the old one.
+The parts are searched together and score like one index. A refresh writes one new part of what changed, and takes
+in the newest ones until each part is several times larger than the next: an addition costs about what it adds,
+and there are few parts. A new generation is built aside and put in force by renaming the pointer, so readers never
+wait and a crash leaves the old one.
 """
 
 import shutil
@@ -21,32 +23,30 @@ import orjson
 from filelock import FileLock
 
 from memex.errors import translated_os_errors
-from memex.search.part import Doc, Part, build_part, sql
+from memex.search.part import Doc, Part, Place, build_part, sql
 from memex.search.query import Filters
 from memex.search.tokens import query_tokens
 
 if TYPE_CHECKING:
     import duckdb
 
-FRESH_SHARE = 0.2
-FRESH_MINIMUM = 2000
-"""The fresh part joins the base when it is larger than both this and its share of the base."""
+GROWTH = 4
+"""A part is at least so many times larger than the next newer one."""
 MAX_QUERY_TOKENS = 64
 READ_ATTEMPTS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a refresh has to write: keys to `add`, keys of the base to `drop`; or the `whole` index anew."""
+    """What a refresh has to write: keys to `add`, and the documents that are `void`."""
 
     add: frozenset[str] = frozenset()
-    drop: frozenset[str] = frozenset()
-    whole: bool = False
+    void: frozenset[Place] = frozenset()
 
     @property
     def empty(self) -> bool:
         """Whether the index is as wanted."""
-        return not (self.add or self.drop or self.whole)
+        return not (self.add or self.void)
 
 
 class TextIndex:
@@ -55,29 +55,22 @@ class TextIndex:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def compare(self, wanted: Mapping[str, str]) -> Change:
-        """Compare the wanted documents (key → digest) with the indexed ones."""
-        parts = self._parts()
-        if not parts:
-            return Change(frozenset(wanted), frozenset(), whole=bool(wanted))
-        base = self._read(parts[0], "SELECT key, digest FROM docs")
-        add = {key: digest for key, digest in wanted.items() if base.get(key) != digest}
-        drop = frozenset(key for key, digest in base.items() if wanted.get(key) != digest)
-        if len(add) + len(drop) > max(FRESH_MINIMUM, FRESH_SHARE * len(base)):
-            return Change(frozenset(wanted), frozenset(), whole=True)
-        fresh = self._read(parts[1], "SELECT key, digest FROM docs") if len(parts) > 1 else {}
-        void = self._read(parts[1], "SELECT key, key FROM dead") if len(parts) > 1 else {}
-        if fresh == add and frozenset(void) == drop:
-            return Change()
-        return Change(frozenset(add), drop)
+    def compare(self, wanted: Mapping[str, str], sessions: Sequence[str] | None = None) -> Change:
+        """Compare the wanted documents (key → digest) with the indexed ones, all or those of some sessions."""
+        indexed = self._indexed(self._parts(), sessions)
+        add = frozenset(key for key, digest in wanted.items() if key not in indexed or indexed[key][0] != digest)
+        return Change(add, frozenset(place for key, (digest, place) in indexed.items() if wanted.get(key) != digest))
 
     def refresh(
         self,
         wanted: Callable[[], Mapping[str, str]],
         docs: Callable[[frozenset[str]], Iterable[Doc]],
         whole: bool = False,
+        sessions: Sequence[str] | None = None,
     ) -> int:
         """Bring the index to the wanted documents; return how many were written. One writer at a time.
+
+        `sessions` says that only their documents are wanted now: those of all others stay as they are.
 
         Raises:
             DiskFull: no space left; the generation before stays in force.
@@ -86,13 +79,12 @@ class TextIndex:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             with FileLock(self.root / "write.lock"):
                 digests = wanted()
-                change = Change(frozenset(digests), whole=True) if whole else self.compare(digests)
-                if change.empty:
+                change = Change(frozenset(digests)) if whole else self.compare(digests, sessions)
+                if change.empty and not whole:
                     return 0
-                kept = [] if change.whole else self._parts()[:1]
-                part = build_part(self.root, docs(change.add), change.drop)
-                self._point([*kept, part])
-        return part.docs
+                kept, folded = _settled([] if whole else self._parts(), len(change.add) + len(change.void))
+                self._point([*kept, build_part(self.root, docs(change.add), change.void, folded)])
+        return len(change.add)
 
     def search(self, text: str, filters: Filters, limit: int) -> list[dict[str, Any]]:
         """Find documents by BM25, best first: the columns of Doc, and `score`. Any text is legal."""
@@ -112,7 +104,7 @@ class TextIndex:
 
     def count(self) -> int:
         """Count the documents in force."""
-        return sum(part.docs for part in self._parts()) - sum(part.dead for part in self._parts())
+        return sum(part.docs - part.void for part in self._parts())
 
     def _open(self, parts: Sequence[Part]) -> "duckdb.DuckDBPyConnection":
         import duckdb
@@ -123,11 +115,26 @@ class TextIndex:
             connection.execute(f"ATTACH '{path}' AS p{number} (READ_ONLY)")
         return connection
 
-    def _read(self, part: Part, query: str) -> dict[str, str]:
+    def _indexed(self, parts: Sequence[Part], sessions: Sequence[str] | None) -> dict[str, tuple[str, Place]]:
+        """Read digest and place of the documents in force, by key."""
+        void: set[Place] = set()
+        for part in parts:
+            void.update(self._read(part, "SELECT part, doc FROM void"))
+        where = "" if sessions is None else " WHERE session_id IN (SELECT unnest($1::VARCHAR[]))"
+        values = [] if sessions is None else [list(sessions)]
+        return {
+            key: (digest, (part.name, doc))
+            for part in parts
+            for key, digest, doc in self._read(part, f"SELECT key, digest, doc FROM docs{where}", values)
+            if (part.name, doc) not in void
+        }
+
+    def _read(self, part: Part, query: str, values: Sequence[Any] = ()) -> list[Any]:
         import duckdb
 
         with closing(duckdb.connect(str(self.root / part.name), read_only=True)) as connection:
-            return dict(connection.execute(query).fetchall())
+            rows: list[Any] = connection.execute(query, list(values)).fetchall()
+            return rows
 
     def _parts(self) -> list[Part]:
         try:
@@ -149,6 +156,15 @@ class TextIndex:
                 path.unlink(missing_ok=True)
 
 
+def _settled(parts: Sequence[Part], size: int) -> tuple[list[Part], list[Part]]:
+    """Split parts into those that stay, and those that a new one of `size` takes in."""
+    stay = len(parts)
+    while stay and parts[stay - 1].size < GROWTH * size:
+        stay -= 1
+        size += parts[stay].size
+    return list(parts[:stay]), list(parts[stay:])
+
+
 def _ranked(
     connection: "duckdb.DuckDBPyConnection",
     parts: Sequence[Part],
@@ -158,14 +174,15 @@ def _ranked(
 ) -> list[dict[str, Any]]:
     condition, values = filters.as_sql()
     numbers = range(len(parts))
-    alive = " WHERE key NOT IN (SELECT key FROM p1.dead)" if len(parts) > 1 else ""
     query = sql("search_bm25").format(
         postings=" UNION ALL ".join(
             f"SELECT {n} AS part, doc, tf::DOUBLE AS tf, len::DOUBLE AS len, term "
             f"FROM p{n}.postings JOIN p{n}.terms USING (tid) JOIN asked USING (term)"
             for n in numbers
         ),
-        docs=" UNION ALL ".join(f"SELECT {n} AS part, * FROM p{n}.docs" + (alive if n == 0 else "") for n in numbers),
+        docs=" UNION ALL ".join(f"SELECT {n} AS part, * FROM p{n}.docs" for n in numbers),
+        names=", ".join(f"({n}, '{parts[n].name}')" for n in numbers),
+        void=" UNION ALL ".join(f"SELECT part, doc FROM p{n}.void" for n in numbers),
         filters=condition,
     )
     docs = sum(part.docs for part in parts)

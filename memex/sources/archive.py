@@ -81,13 +81,15 @@ class Archive:
     def take(self, files: Iterable[Found]) -> Iterator[Kept | UnreadableSource]:
         """Read what is new in files and keep it; yield each source as kept now, or why it could not be read.
 
-        Frames are on disk before the events that tell of them. Files of forgotten sessions are passed over.
+        Frames are on disk before the events that tell of them. Files of forgotten sessions are passed over, and a
+        file that was found twice, by roots that overlap, is read once: two at a time would write over each other.
 
         Raises:
             DiskFull, HomeError: the archive cannot be written; what was kept before stays valid.
         """
         tombstones = Tombstones.of(self.root)
-        wanted = (file for file in files if not tombstones.covers(file.cli, file.session_id, file.place))
+        once = {(file.cli, file.place): file for file in files}.values()
+        wanted = (file for file in once if not tombstones.covers(file.cli, file.session_id, file.place))
         taken: list[_Taken] = []
         with ThreadPoolExecutor(READ_THREADS) as pool:  # hashing and compressing leave the interpreter free
             for one in pool.map(partial(self._read, tombstones), wanted):

@@ -5,7 +5,8 @@ takes in records in file order and builds a `Transcript` of them. A reader is pi
 growing log, so what it holds is plain data, and small: finished rows leave it by `Transcript.drain`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from memex.model import Session
 from memex.sources.lines import Census
 from memex.sources.transcript import Transcript
-from memex.sources.walk import NO_STAT, Stat
+from memex.sources.walk import NO_STAT, Entry, Stat, walk, walk_at
 
 Role = Literal["log", "side", "history"]
 
@@ -121,14 +122,32 @@ class Reader(Protocol):
 
 
 class Adapter(Protocol):
-    """One CLI."""
+    """One CLI. What finds its files stands here already: an adapter says where they are, and which they are."""
 
     cli: str
     parser_version: int
 
-    def discover(self, root: Path) -> Iterator[Found]:
-        """Find every file below the CLI's own folder."""
+    def places(self, root: Path, /) -> tuple[Path, ...]:
+        """Name the files and folders in the CLI's own folder that are read, whether they exist or not."""
         ...
+
+    def found(self, entry: Entry, place: Path, /) -> Found | None:
+        """Tell what an entry at or below one of the places is; None when it is none of ours."""
+        ...
+
+    def discover(self, root: Path, /) -> Iterator[Found]:
+        """Find every file of a session below the CLI's own folder."""
+        for place in self.places(root):
+            for entry in walk(place):
+                if found := self.found(entry, place):
+                    yield found
+
+    def discover_at(self, root: Path, paths: Collection[str], /) -> Iterator[Found]:
+        """Find what `discover` finds at some paths, and below those that are folders."""
+        for place in self.places(root):
+            for path in paths:
+                if path == str(place) or path.startswith(f"{place}{os.sep}"):
+                    yield from filter(None, (self.found(entry, place) for entry in walk_at(place, path)))
 
     def reader(self, session_id: str, path: Path, side: Mapping[str, bytes], relatives: Relatives, /) -> Reader:
         """Begin a session whose (first) log is `path`. The same bytes give the same records."""

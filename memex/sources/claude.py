@@ -13,13 +13,13 @@ from typing import Any
 
 from memex.model import MessageKind, Session, SessionKind
 from memex.model import Role as Speaker
-from memex.sources.base import Blob, Found, HistoryPrompt, Relatives, Role
+from memex.sources.base import Adapter, Blob, Found, HistoryPrompt, Relatives, Role
 from memex.sources.content import clean, flatten, json_object, read_json, read_time
 from memex.sources.copies import record_mark
 from memex.sources.lines import Census, json_lines
 from memex.sources.prompts import Prompt, read_prompt
 from memex.sources.transcript import Answer, Reply, Transcript, Usage, token_count
-from memex.sources.walk import Entry, single, walk
+from memex.sources.walk import Entry
 from memex.text import mark, one_line
 
 _PERSISTED = re.compile(r"<persisted-output>.*?Full output saved to:[ \t]*([^\n<]+)", re.DOTALL)
@@ -30,21 +30,24 @@ _RETRY_PROMPTS = 3
 """Going back over so many prompts is another try at them; over more, both ways are kept."""
 
 
-class ClaudeAdapter:
+class ClaudeAdapter(Adapter):
     """The adapter of Claude Code."""
 
     cli = "claude"
     parser_version = 2
 
-    def discover(self, root: Path) -> Iterator[Found]:
-        """Find logs below `<root>/projects` and `<root>/transcripts`, each with its side files."""
-        for entry in single(root / "history.jsonl"):
-            yield Found(self.cli, entry.place, f"{self.cli}:history", "history", entry.stat)
-        for base in (root / "projects", root / "transcripts"):
-            for entry in walk(base):
-                if belongs := _session_of(entry):
-                    name, role = belongs
-                    yield Found(self.cli, entry.place, f"{self.cli}:{name}", role, entry.stat, entry.refused)
+    def places(self, root: Path) -> tuple[Path, ...]:
+        """Name the history of prompts, and the folders of logs with their side files."""
+        return (root / "history.jsonl", root / "projects", root / "transcripts")
+
+    def found(self, entry: Entry, place: Path) -> Found | None:
+        """Tell the session of a log or side file."""
+        if place.name == "history.jsonl":
+            return Found(self.cli, entry.place, f"{self.cli}:history", "history", entry.stat)
+        if belongs := _session_of(entry):
+            name, role = belongs
+            return Found(self.cli, entry.place, f"{self.cli}:{name}", role, entry.stat, entry.refused)
+        return None
 
     def reader(self, session_id: str, path: Path, side: Mapping[str, bytes], relatives: Relatives) -> "ClaudeReader":
         """Begin a session."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memex.model import MessageKind, Role, Session, SessionKind
-from memex.sources.base import Blob, Found, HistoryPrompt, Relatives
+from memex.sources.base import Adapter, Blob, Found, HistoryPrompt, Relatives
 from memex.sources.codex_calls import call_in_script, call_of, has_failed, output_of, polled_by
 from memex.sources.codex_prompts import Pairing, folder_of, is_interruption
 from memex.sources.codex_records import Record, record_of, turns_of, usage_of
@@ -22,7 +22,7 @@ from memex.sources.content import clean, flatten, read_time
 from memex.sources.lines import Census, json_lines
 from memex.sources.prompts import Prompt
 from memex.sources.transcript import Answer, Reply, Transcript
-from memex.sources.walk import single, walk
+from memex.sources.walk import Entry
 from memex.text import mark, one_line
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
@@ -32,22 +32,25 @@ _KEPT = "in the archive only"
 _SAME = "the same as its response_item"
 
 
-class CodexAdapter:
+class CodexAdapter(Adapter):
     """The adapter of Codex."""
 
     cli = "codex"
     parser_version = 1
 
-    def discover(self, root: Path) -> Iterator[Found]:
-        """Find logs below `<root>/sessions` and `<root>/archived_sessions`, and the history of prompts."""
-        for entry in single(root / "history.jsonl"):
-            yield Found(self.cli, entry.place, f"{self.cli}:history", "history", entry.stat)
-        for base in (root / "sessions", root / "archived_sessions"):
-            for entry in walk(base):
-                name = entry.name.removesuffix(".zst")
-                if entry.is_folder or name.endswith(".jsonl"):
-                    session = f"{self.cli}:{'' if entry.is_folder else _native_id(name)}"
-                    yield Found(self.cli, entry.place, session, "log", entry.stat, entry.refused)
+    def places(self, root: Path) -> tuple[Path, ...]:
+        """Name the history of prompts, and the folders of logs."""
+        return (root / "history.jsonl", root / "sessions", root / "archived_sessions")
+
+    def found(self, entry: Entry, place: Path) -> Found | None:
+        """Tell the session of a log."""
+        if place.name == "history.jsonl":
+            return Found(self.cli, entry.place, f"{self.cli}:history", "history", entry.stat)
+        name = entry.name.removesuffix(".zst")
+        if entry.is_folder or name.endswith(".jsonl"):
+            session = f"{self.cli}:{'' if entry.is_folder else _native_id(name)}"
+            return Found(self.cli, entry.place, session, "log", entry.stat, entry.refused)
+        return None
 
     def reader(self, session_id: str, _path: Path, side: Mapping[str, bytes], relatives: Relatives) -> "CodexReader":
         """Begin a session."""

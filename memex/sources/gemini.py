@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from memex.model import Session, SessionKind
-from memex.sources.base import Blob, Found, HistoryPrompt, Relatives, Role
+from memex.sources.base import Adapter, Blob, Found, HistoryPrompt, Relatives, Role
 from memex.sources.content import clean, json_object, read_json, read_time
 from memex.sources.lines import MAX_LINE, Census, json_lines
 from memex.sources.transcript import Answer, Transcript, Usage, token_count
-from memex.sources.walk import Entry, single, walk
+from memex.sources.walk import Entry
 from memex.text import one_line
 
 _LOG = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d-(?P<id>[^/]+?)\.jsonl?$")
@@ -32,20 +32,24 @@ _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 _AGAIN = "the same message again"
 
 
-class GeminiAdapter:
+class GeminiAdapter(Adapter):
     """The adapter of Gemini CLI."""
 
     cli = "gemini"
     parser_version = 1
 
-    def discover(self, root: Path) -> Iterator[Found]:
-        """Find logs below `<root>/tmp`, and the files that tell which project a folder belongs to."""
-        for entry in (*single(root / "projects.json"), *walk(root / "tmp")):
-            if name := _session_of(entry):
-                role: Role = "side" if name == "projects" else "log"
-                yield Found(self.cli, entry.place, f"{self.cli}:{name}", role, entry.stat, entry.refused)
-            elif entry.is_folder:
-                yield Found(self.cli, entry.place, f"{self.cli}:", "log", entry.stat, entry.refused)
+    def places(self, root: Path) -> tuple[Path, ...]:
+        """Name the folder of logs, and a file that tells which project a folder in it belongs to."""
+        return (root / "projects.json", root / "tmp")
+
+    def found(self, entry: Entry, _place: Path) -> Found | None:
+        """Tell the session of a log; that of the files about projects is called `projects`."""
+        if name := _session_of(entry):
+            role: Role = "side" if name == "projects" else "log"
+            return Found(self.cli, entry.place, f"{self.cli}:{name}", role, entry.stat, entry.refused)
+        if entry.is_folder:
+            return Found(self.cli, entry.place, f"{self.cli}:", "log", entry.stat, entry.refused)
+        return None
 
     def reader(self, session_id: str, path: Path, side: Mapping[str, bytes], relatives: Relatives) -> "GeminiReader":
         """Begin a session."""

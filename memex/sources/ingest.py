@@ -161,11 +161,14 @@ class Ingest:
         wanted = frozenset(sessions)
         return self.read_files(wanted, (file for file in self.discover() if file.session_id in wanted))
 
-    def read_files(self, sessions: Collection[str], files: Iterable[Found]) -> IngestReport:
-        """Archive and parse some sessions, given their files that are still on disk."""
+    def read_files(self, sessions: Collection[str], files: Iterable[Found], with_orphans: bool = True) -> IngestReport:
+        """Archive and parse some sessions, given their files that may have changed.
+
+        What a crash left of them in the archive alone is read, too; to find that, the whole archive is listed.
+        """
         with self._locked():
             ids, files = sorted(set(sessions)), [file for file in files if not _problem(file)]
-            kept = self._kept(ids, files)
+            kept = self._kept(ids, files, with_orphans)
             bytes_read, unreadable = self._keep(files, kept)
             before = {state.id: state for state in self._states(in_list("session_id", ids)).values()}
             groups: dict[str, list[Kept]] = {}
@@ -227,8 +230,31 @@ class Ingest:
         for cli, roots in self.roots.items():
             for root in roots:
                 for file in self.adapters[cli].discover(root):
-                    if not any(fnmatch(file.place, pattern) for pattern in self.exclude):
+                    if not self._is_excluded(file):
                         yield file
+
+    def batches_at(self, paths: Collection[str]) -> Iterator[dict[str, list[Found]]]:
+        """Find the files at some paths, and below those that are folders; give them by session, in batches.
+
+        The work grows with what is there, not with all that there is.
+        """
+        files: dict[str, list[Found]] = {}
+        pending: dict[str, _Pending] = {}
+        roots = [(self.adapters[cli], root) for cli, roots in self.roots.items() for root in roots]
+        for file in {file for adapter, root in roots for file in adapter.discover_at(root, paths)}:
+            if not self._is_excluded(file) and not _problem(file):
+                files.setdefault(file.session_id, []).append(file)
+                pending.setdefault(file.session_id, _Pending()).add(file.stat[0], file.stat[1])
+        for batch in _batches(pending):
+            yield {session: files[session] for session in batch}
+
+    def places(self) -> list[Path]:
+        """Name every file and folder that is read, whether it exists or not."""
+        found = (self.adapters[cli].places(root) for cli, roots in self.roots.items() for root in roots)
+        return list(dict.fromkeys(place for places in found for place in places))
+
+    def _is_excluded(self, file: Found) -> bool:
+        return any(fnmatch(file.place, pattern) for pattern in self.exclude)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -238,12 +264,13 @@ class Ingest:
             with ingest_lock(home):
                 yield
 
-    def _kept(self, sessions: list[str], files: list[Found]) -> dict[str, Kept]:
+    def _kept(self, sessions: list[str], files: list[Found], with_orphans: bool = True) -> dict[str, Kept]:
         """Look up what the archive has of some sessions and files, by source id."""
         rows = self.lake.scan("sources", ["id", "cli"], in_list("session_id", sessions)).to_pylist()
         wanted = {row["id"]: row["cli"] for row in rows} | {_id(file): file.cli for file in files}
         found = {key: kept for key, cli in wanted.items() if (kept := self.archive.load(cli, key))}
-        return found | {kept.id: kept for kept in self._orphans() if kept.session_id in set(sessions)}
+        orphans = self._orphans() if with_orphans else ()
+        return found | {kept.id: kept for kept in orphans if kept.session_id in set(sessions)}
 
     def _keep(self, files: list[Found], kept: dict[str, Kept]) -> tuple[int, tuple[str, ...]]:
         """Archive what is new of some files, into `kept` too; return the bytes read and what could not be."""

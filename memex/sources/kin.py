@@ -58,7 +58,8 @@ class Kin:
     def _roots(self) -> dict[str, str]:
         """Map the first record of every session to the first session with it."""
         rows = self.lake.scan("sessions", ["id", "root", "kind"], f"{in_list('cli', [self.cli])} AND root != ''")
+        columns = (rows[name].to_pylist() for name in ("id", "root", "kind"))
         roots: dict[str, str] = {}
-        for row in sorted(rows.to_pylist(), key=lambda row: row["kind"] == "fork"):
-            roots.setdefault(row["root"], row["id"])
+        for key, root, _kind in sorted(zip(*columns, strict=True), key=lambda row: row[2] == "fork"):
+            roots.setdefault(root, key)
         return roots

@@ -31,13 +31,41 @@ class Entry(NamedTuple):
 
 
 def walk(root: Path) -> Iterator[Entry]:
-    """Yield every file below `root`, and every folder that is not entered; nothing when there is no `root`.
+    """Yield every file below `root`, and every folder that is not entered; `root` itself when it is a file.
 
-    Links to folders are not followed: what they lead to inside `root` is found anyway, and the rest is not
-    ours to read. A link to a file is followed inside `root` only.
+    Nothing when there is no `root`. Links to folders are not followed: what they lead to inside `root` is found
+    anyway, and the rest is not ours to read. A link to a file is followed inside `root` only; when `root` is a
+    link to a folder, that folder is what is read.
     """
+    try:
+        stat = root.stat()
+    except OSError:
+        return
+    if not S_ISREG(stat.st_mode):
+        yield from _below(str(root), str(root.resolve()))
+    elif found := _entry(str(root), root, str(root.parent.resolve())):
+        yield found
+
+
+def walk_at(root: Path, place: str) -> Iterator[Entry]:
+    """Yield those entries of `walk(root)` that are at `place` or below it, without walking the rest."""
+    if place == str(root):
+        yield from walk(root)
+        return
     bound = str(root.resolve())
-    open_folders = [_entries(str(root))]
+    folder, name = os.path.split(place)
+    folder = os.path.realpath(folder)
+    if not (folder + os.sep).startswith(bound + os.sep):
+        return
+    path = Path(str(root) + folder[len(bound) :], name)  # the way that a walk takes, which is through no link
+    if path.is_dir() and not path.is_symlink():
+        yield from _below(str(path), bound)
+    elif os.path.lexists(path) and (found := _entry(str(path), path, bound)):
+        yield found
+
+
+def _below(folder: str, bound: str) -> Iterator[Entry]:
+    open_folders = [_entries(folder)]
     while open_folders:
         entry = next(open_folders[-1], None)
         if entry is None:
@@ -47,15 +75,9 @@ def walk(root: Path) -> Iterator[Entry]:
         elif entry.is_dir(follow_symlinks=False):
             open_folders.append(_entries(entry.path))
         else:
-            found = _entry(entry, bound)
+            found = _entry(entry.path, entry, bound)
             if found:
                 yield found
-
-
-def single(path: Path) -> Iterator[Entry]:
-    """Yield the file at `path`, if there is one."""
-    if path.is_file():
-        yield Entry(str(path), state_of(path.stat()))
 
 
 def _entries(folder: str) -> Iterator["os.DirEntry[str] | Entry"]:
@@ -68,11 +90,10 @@ def _entries(folder: str) -> Iterator["os.DirEntry[str] | Entry"]:
         yield Entry(folder, refused=error.strerror or str(error), is_folder=True)
 
 
-def _entry(entry: "os.DirEntry[str]", bound: str) -> Entry | None:
-    path = entry.path
+def _entry(path: str, entry: "os.DirEntry[str] | Path", bound: str) -> Entry | None:
     try:
         if entry.is_symlink():
-            inside = (os.path.realpath(entry.path) + os.sep).startswith(bound + os.sep)
+            inside = (os.path.realpath(path) + os.sep).startswith(bound + os.sep)
             if not inside:
                 return Entry(path, refused="a link out of the folder of logs", is_folder=entry.is_dir())
             if entry.is_dir():

@@ -10,8 +10,9 @@ the primary key in the schema does the same as long as no index is used.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +28,8 @@ from memex.errors import (
     translated_os_errors,
 )
 from memex.store import schemas
+from memex.store.readers import Readers
+from memex.text import digest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +42,12 @@ VERSION_KEY = "memex.schema_version"
 MAX_FRAGMENTS = 24
 """A table with more data files than this is compacted by the writer that notices."""
 KEEP_VERSIONS = timedelta(hours=1)
+MAX_VERSIONS = 64
+"""Of versions that are younger, so many are kept: a live session makes thousands an hour, each with its files."""
+CLEAN_EVERY = 32
+"""Commits to a table between two looks for versions that nobody needs."""
+FRESH_SECONDS = 10.0
+"""A version that was the latest so long ago may still be read by somebody who said nothing."""
 LOCK_SECONDS = 300
 READ_ATTEMPTS = 7
 _RETRYABLE = (
@@ -57,9 +66,11 @@ class Lake:
     >>> lake.upsert("sessions", schemas.to_arrow("sessions", [session]))   # doctest: +SKIP
     """
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Path, fresh_seconds: float = FRESH_SECONDS) -> None:
         self.root = str(root)
+        self._fresh_seconds = fresh_seconds
         self._remote = "://" in self.root
+        self._readers = Readers(Path(self.root, ".locks", "readers"))
 
     def prepare(self) -> None:
         """Create what is missing, and bring an older lake to the present schema.
@@ -110,8 +121,29 @@ class Lake:
     ) -> Iterator["pa.RecordBatch"]:
         """Read a table, `size` rows in memory at a time."""
         wanted = list(columns) if columns else None
-        with _translated(table):
+        with self.reading(), _translated(table):
             yield from self.dataset(table).to_batches(columns=wanted, filter=where, batch_size=size)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Keep every table, as it is now and later, for a reader that takes its time. A scan needs none of this."""
+        with nullcontext() if self._remote else self._readers.announced():
+            yield
+
+    @contextmanager
+    def alone_with(self, keys: Sequence[str]) -> Iterator[None]:
+        """Work on some things, such as sessions, while nobody else does who asks in this way.
+
+        Raises:
+            StoreBusy: somebody else has been at one of them for LOCK_SECONDS (Transient).
+        """
+        with ExitStack() as held:
+            if not self._remote:
+                with translated_os_errors(self.root):
+                    Path(self.root, ".locks", "work").mkdir(parents=True, exist_ok=True, mode=0o700)
+                for key in sorted(set(keys)):  # in one order, so that nobody waits in a circle
+                    held.enter_context(self._lock(f"work/{digest(key)}"))
+            yield
 
     def frame(self, table: str, columns: Sequence[str] | None = None, where: str | None = None) -> "pl.DataFrame":
         """Read rows into a Polars frame."""
@@ -145,21 +177,21 @@ class Lake:
             dataset = self.dataset(table)
             merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
             (merge.use_index(False) if self._remote else merge).execute(_fitted(rows, dataset.schema))
-            if len(dataset.get_fragments()) > MAX_FRAGMENTS:
-                self._optimize(table)
+            self._tidy(table)
         return int(rows.num_rows)
 
     def delete(self, table: str, where: str) -> None:
         """Delete the rows that match a SQL predicate."""
         with self._lock(table), _translated(table):
             self.dataset(table).delete(where)
+            self._tidy(table)
 
     def clear(self, table: str) -> None:
         """Delete every row of a table that can be made anew."""
         self.delete(table, "true")
 
     def optimize(self, table: str) -> None:
-        """Compact small files, bring the indexes up to date, drop versions older than an hour."""
+        """Compact small files, bring the indexes up to date, drop versions that nobody needs."""
         with self._lock(table), _translated(table):
             self._optimize(table)
 
@@ -244,11 +276,37 @@ class Lake:
     def _epoch(self) -> Path:
         return Path(self.root, ".locks", "epoch")
 
+    def _tidy(self, table: str) -> None:
+        """Keep a table fast to read and its folder small, after a commit."""
+        dataset = self.dataset(table)
+        if len(dataset.get_fragments()) > MAX_FRAGMENTS:
+            self._optimize(table)
+        elif dataset.version % CLEAN_EVERY == 0:
+            self._forget_versions(dataset)
+
     def _optimize(self, table: str) -> None:
         dataset = self.dataset(table)
         dataset.optimize.compact_files()
         dataset.optimize.optimize_indices()
-        dataset.cleanup_old_versions(older_than=KEEP_VERSIONS)
+        self._forget_versions(dataset)
+
+    def _forget_versions(self, dataset: Any) -> None:
+        """Drop versions older than an hour, and the oldest when there are many; none that may be read just now."""
+        if self._remote:
+            dataset.cleanup_old_versions(older_than=KEEP_VERSIONS)
+            return
+        now = time.time()
+        in_use = min(self._readers.oldest(now), now - self._fresh_seconds)
+        made = [(version["version"], version["timestamp"].timestamp()) for version in dataset.versions()]
+        superseded = [(number, after) for (number, _made), (_next, after) in pairwise(made)]
+        spare = len(made) - MAX_VERSIONS
+        dropped = [
+            number
+            for place, (number, at) in enumerate(superseded)
+            if at < in_use and (place < spare or at < now - KEEP_VERSIONS.total_seconds())
+        ]
+        if dropped:
+            dataset.cleanup_old_versions(versions=dropped, error_if_tagged_old_versions=False)
 
     def _create(self, table: str) -> None:
         import lance

@@ -16,7 +16,7 @@ def query(lake: Lake, text: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """
     import duckdb
 
-    with closing(duckdb.connect()) as connection:
+    with lake.reading(), closing(duckdb.connect()) as connection:
         for table in TABLES:
             connection.register(table, lake.dataset(table))
         connection.execute("SET enable_external_access = false")

@@ -1,5 +1,8 @@
 """Compaction end to end on written logs, with a real lake."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotDone
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -25,6 +28,18 @@ class BrokenWriter(ExtractiveWriter):
     def talk(self, given: TalkInput):
         if "dragon" in given.request:
             raise ValueError("dragons are not supported")
+        return super().talk(given)
+
+
+class SlowWriter(ExtractiveWriter):
+    """Takes its time over talks: until it may go on."""
+
+    def __init__(self):
+        self.begun, self.may_go_on = threading.Event(), threading.Event()
+
+    def talk(self, given: TalkInput):
+        self.begun.set()
+        assert self.may_go_on.wait(60)
         return super().talk(given)
 
 
@@ -215,3 +230,36 @@ def test_a_local_command_and_a_probe_make_no_summary(memex, log, claude_dir):
     assert [(r["session_id"], r["prompt_number"]) for r in served(memex, "talk_summaries")] == [
         (f"claude:{log.session}", 2)
     ]
+
+
+def test_two_runs_at_one_session_take_turns_and_leave_one_row_a_talk(memex, log):
+    ingest(memex, talk(log, "Add a flag"))
+    mine, writer = [f"claude:{log.session}"], SlowWriter()
+    with ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(compact(memex, writer=writer).run, mine)
+        assert writer.begun.wait(60)
+        log.reply("And I renamed it to --quiet.")
+        ingest(memex, log)
+        quick = pool.submit(compact(memex).run, mine)
+        with pytest.raises(NotDone):
+            quick.result(1)
+        writer.may_go_on.set()
+        assert slow.result(60).made == {"observations": 1, "talks": 1, "sessions": 1}
+        assert quick.result(60).made == {"talks": 1, "sessions": 1}
+    [row] = served(memex, "talk_summaries")
+    assert "--quiet" in row["summary"]
+    assert len(served(memex, "session_summaries")) == 1
+    assert compact(memex).plan().empty
+
+
+def test_runs_at_different_sessions_do_not_wait_for_each_other(memex, log, claude_dir):
+    other = ClaudeLog(claude_dir / "projects" / "-src-b" / "22222222-0000-4000-8000-000000000002.jsonl", later())
+    ingest(memex, talk(log, "Add a flag"))
+    ingest(memex, talk(other, "Remove a flag"))
+    writer = SlowWriter()
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(compact(memex, writer=writer).run, [f"claude:{log.session}"])
+        assert writer.begun.wait(60)
+        assert compact(memex).run([f"claude:{other.session}"]).made["talks"] == 1
+        writer.may_go_on.set()
+        assert slow.result(60).made["talks"] == 1

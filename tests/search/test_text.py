@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memex.search import text as text_module
 from memex.search.part import Doc
 from memex.search.query import Filters
 from memex.search.text import TextIndex
@@ -24,10 +23,10 @@ def doc(key, content, **fields):
     return replace(base, **fields)
 
 
-def refresh(index, docs, whole=False):
+def refresh(index, docs, whole=False, sessions=None):
     by_key = {d.key: d for d in docs}
     return index.refresh(
-        lambda: {k: d.digest for k, d in by_key.items()}, lambda keys: (by_key[k] for k in keys), whole
+        lambda: {k: d.digest for k, d in by_key.items()}, lambda keys: (by_key[k] for k in keys), whole, sessions
     )
 
 
@@ -70,10 +69,13 @@ def test_documents_with_all_the_words_come_first(index):
     assert found(index, "alpha beta") == ["both", "one"]
 
 
+CROWD = [doc(f"x{i}", f"crowd member{i}", session_id=f"claude:x{i % 7}") for i in range(60)]
+
+
 def test_additions_changes_and_removals_are_seen_without_a_new_base(index):
-    refresh(index, [doc("a", "old words"), doc("b", "second"), doc("c", "third")])
+    refresh(index, [*CROWD, doc("a", "old words"), doc("b", "second"), doc("c", "third")])
     base = index._parts()[0].name
-    refresh(index, [doc("a", "new words"), doc("b", "second"), doc("d", "fourth")])
+    refresh(index, [*CROWD, doc("a", "new words"), doc("b", "second"), doc("d", "fourth")])
     assert index._parts()[0].name == base
     assert (found(index, "old"), found(index, "new"), found(index, "third"), found(index, "fourth")) == (
         [],
@@ -81,7 +83,60 @@ def test_additions_changes_and_removals_are_seen_without_a_new_base(index):
         [],
         ["d"],
     )
-    assert index.count() == 3
+    assert index.count() == len(CROWD) + 3
+
+
+def test_a_refresh_of_some_sessions_leaves_the_others_as_they_are(index):
+    refresh(index, CROWD)
+    grown = [doc(d.key, f"{d.content} grown", session_id=d.session_id) for d in CROWD if d.session_id == "claude:x3"]
+    [new] = [doc("new", "crowd newcomer", session_id="claude:x3")]
+    assert refresh(index, [*grown[1:], new], sessions=["claude:x3"]) == len(grown)
+    assert sorted(found(index, "grown", limit=100)) == sorted(d.key for d in grown[1:])
+    assert found(index, "newcomer") == ["new"]
+    assert index.count() == len(CROWD)
+    assert len(found(index, "crowd", limit=100)) == len(CROWD)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([None, ["s0"], ["s1", "s2"]]),
+        st.dictionaries(st.integers(0, 11), st.sampled_from(["red", "green", "blue red"]), max_size=12),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=8, deadline=None)
+@given(steps=STEPS, crowd=st.sampled_from([0, 7, 60]))
+def test_any_refreshes_leave_what_a_dict_would_hold(tmp_path_factory, steps, crowd):
+    index = TextIndex(tmp_path_factory.mktemp("steps"))
+    held = {d.key: d for d in CROWD[:crowd]}
+    refresh(index, held.values())
+    for sessions, contents in steps:
+        docs = {f"k{n}": doc(f"k{n}", content, session_id=f"s{n % 3}") for n, content in contents.items()}
+        if sessions is None:
+            held = docs | {d.key: d for d in CROWD[:crowd]}
+            refresh(index, held.values())
+        else:
+            docs = {key: d for key, d in docs.items() if d.session_id in sessions}
+            held = {key: d for key, d in held.items() if d.session_id not in sessions} | docs
+            refresh(index, docs.values(), sessions=sessions)
+        assert index.count() == len(held)
+        assert index.compare({key: d.digest for key, d in held.items()}).empty
+        for word in ("red", "green", "blue", "crowd"):
+            expected = sorted(key for key, d in held.items() if word in d.content.split())
+            assert sorted(found(index, word, limit=100)) == expected
+
+
+def test_many_small_additions_leave_few_parts_and_no_old_file(index):
+    docs = [doc(f"n{i}", f"word number{i}") for i in range(40)]
+    for count in range(1, len(docs) + 1):
+        refresh(index, docs[:count])
+    assert len(index._parts()) <= 4
+    assert {path.name for path in index.root.glob("*.duckdb")} == {part.name for part in index._parts()}
+    assert len(found(index, "word", limit=100)) == len(docs)
+    assert found(index, "number17")[0] == "n17"
 
 
 def test_an_unchanged_index_is_not_written(index):
@@ -92,20 +147,11 @@ def test_an_unchanged_index_is_not_written(index):
     assert [p.name for p in index._parts()] == before
 
 
-def test_a_large_change_makes_a_new_base_and_old_parts_are_removed(index):
-    refresh(index, [doc("a", "first")])
-    refresh(index, [doc("a", "first"), doc("b", "second")])
-    many = [doc(f"n{i}", f"word{i}") for i in range(text_module.FRESH_MINIMUM + 10)]
-    refresh(index, many)
-    assert len(index._parts()) == 1
-    assert len(list(index.root.glob("*.duckdb"))) == 1
-    assert found(index, "word7")[0] == "n7"
-
-
-def test_base_and_fresh_part_score_like_one_index(index, tmp_path):
+def test_parts_score_like_one_index(index, tmp_path):
     docs = [doc(f"d{i}", " ".join(["common"] * (i % 5 + 1) + ["rare"] * (i % 3 == 0) + [f"w{i}"])) for i in range(40)]
-    refresh(index, docs[:30])
-    refresh(index, docs)
+    for count in (30, 36, 39, 40):
+        refresh(index, docs[:count])
+    assert len(index._parts()) > 1
     whole = TextIndex(tmp_path / "whole")
     refresh(whole, docs)
     for query in ("common", "rare", "common rare", "w3"):

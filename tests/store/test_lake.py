@@ -1,6 +1,7 @@
 """The contract of the store: rows by id, written once, whoever writes."""
 
 import multiprocessing
+import os
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,7 @@ from memex.model import Message
 from memex.store import lake as lake_module
 from memex.store.lake import Lake, in_list
 from memex.store.migrations import migrate
+from memex.store.readers import Readers
 from memex.store.schemas import SCHEMA_VERSION, TABLES, has_vector, schema, to_arrow
 
 
@@ -120,6 +122,73 @@ def test_many_small_commits_are_compacted(lake):
         lake.upsert("messages", messages([f"m{number}"]))
     assert len(lake.dataset("messages").get_fragments()) <= lake_module.MAX_FRAGMENTS
     assert len(stored(lake)) == lake_module.MAX_FRAGMENTS + 4
+
+
+def files(lake: Lake, table: str) -> int:
+    return sum(path.is_file() for path in Path(lake.root, f"{table}.lance").rglob("*"))
+
+
+def commit_often(lake: Lake, commits: int) -> None:
+    for number in range(commits):
+        lake.upsert("messages", messages(["a", "b"], f"round {number}"))
+
+
+def test_thousands_of_commits_leave_a_bounded_number_of_files(lake):
+    busy = Lake(lake.root, fresh_seconds=0)
+    commit_often(busy, 3 * lake_module.MAX_VERSIONS)
+    assert files(busy, "messages") < 500
+    assert len(busy.dataset("messages").versions()) <= lake_module.MAX_VERSIONS + lake_module.CLEAN_EVERY + 1
+    assert set(stored(busy).values()) == {f"round {3 * lake_module.MAX_VERSIONS - 1}"}
+
+
+def test_versions_of_the_last_hour_stay_while_they_are_few(lake):
+    busy = Lake(lake.root, fresh_seconds=0)
+    busy.upsert("messages", messages(["a"], "first"))
+    first = busy.dataset("messages")
+    commit_often(busy, lake_module.CLEAN_EVERY)
+    busy.optimize("messages")
+    assert first.to_table()["text"].to_pylist() == ["first"]
+
+
+def kept(lake: Lake, version: int) -> bool:
+    return version in {made["version"] for made in lake.dataset("messages").versions()}
+
+
+def test_what_a_slow_reader_reads_stays_through_any_number_of_commits(lake):
+    busy = Lake(lake.root, fresh_seconds=0)
+    busy.upsert("messages", messages(["a", "b"], "as it was"))
+    version = busy.dataset("messages").version
+    reading = busy.batches("messages", 1)
+    read = next(reading).to_pylist()
+    commit_often(busy, 2 * lake_module.MAX_VERSIONS)
+    assert kept(busy, version)
+    read += [row for batch in reading for row in batch.to_pylist()]
+    assert {row["id"]: row["text"] for row in read} == {"a": "as it was", "b": "as it was"}
+    commit_often(busy, lake_module.CLEAN_EVERY + 1)
+    assert not kept(busy, version)
+
+
+ANNOUNCE = textwrap.dedent("""
+    import sys
+    from memex.store.lake import Lake
+    with Lake(sys.argv[1]).reading():
+        print("ready", flush=True)
+        sys.stdin.readline()
+""")
+
+
+def test_a_reader_that_was_killed_holds_nothing_back(lake):
+    command = [sys.executable, "-c", ANNOUNCE, lake.root]
+    reader = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
+    assert reader.stdout and reader.stdout.readline() == b"ready\n"
+    readers = Readers(Path(lake.root, ".locks", "readers"))
+    [file] = readers.folder.iterdir()
+    os.utime(file, (1000, 1000))
+    assert readers.oldest(2000) == 1000
+    reader.kill()
+    reader.wait()
+    assert readers.oldest(2000) == 2000
+    assert list(readers.folder.iterdir()) == []
 
 
 def test_every_table_opens_with_lancedb(lake):

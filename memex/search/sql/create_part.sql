@@ -1,8 +1,10 @@
--- One immutable part of an index: documents, and their postings clustered by term. Times are UTC without
--- a zone: with one, DuckDB asks for an extension that its wheel does not carry.
+-- One immutable part of an index: documents, their postings clustered by term, and the documents of older parts
+-- that it makes void. Times are UTC without a zone: with one, DuckDB asks for an extension that its wheel does
+-- not carry.
 CREATE TABLE docs (
     doc UINTEGER, key VARCHAR, digest VARCHAR, session_id VARCHAR, prompt_number BIGINT, level VARCHAR,
     cli VARCHAR, role VARCHAR, project_id VARCHAR, project VARCHAR, ts TIMESTAMP, content VARCHAR
 );
-CREATE TABLE dead (key VARCHAR);
+CREATE TABLE void (part VARCHAR, doc UINTEGER);
+CREATE TEMP TABLE new_terms (term VARCHAR, tid UINTEGER);
 CREATE TEMP TABLE unsorted (tid UINTEGER, doc UINTEGER, tf UINTEGER, len UINTEGER);

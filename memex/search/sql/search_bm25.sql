@@ -10,9 +10,11 @@ scored AS (
                / (tf + 1.2::DOUBLE * (0.25::DOUBLE + 0.75::DOUBLE * len / mean))) AS score
     FROM found JOIN counts USING (term), corpus
     GROUP BY part, doc
-)
+),
+names AS (SELECT * FROM (VALUES {names}) AS names (part, name)),
+void AS (SELECT names.part, doc FROM ({void}) AS void JOIN names ON names.name = void.part)
 SELECT key, session_id, prompt_number, level, role, project, ts, content, score
-FROM scored JOIN ({docs}) USING (part, doc)
+FROM scored ANTI JOIN void USING (part, doc) JOIN ({docs}) USING (part, doc)
 WHERE {filters}
 ORDER BY matched = len($tokens) DESC, score DESC, key
 LIMIT $limit

@@ -1,0 +1,1 @@
+"""Live reading: what is written is findable seconds later, and summarised when it is complete."""
