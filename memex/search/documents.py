@@ -1,6 +1,7 @@
 """Which texts of the lake are indexed, and how a row reads as a document."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import orjson
@@ -8,6 +9,7 @@ import orjson
 from memex.search.part import Doc
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import SUMMARY_TABLES
+from memex.text import digest
 
 BATCH = 4000
 
@@ -20,14 +22,14 @@ _SUMMARY = {
 
 
 def raw_digests(lake: Lake) -> dict[str, str]:
-    """Map the id of every message and tool call to its digest."""
-    return {key: digest for table in _RAW for key, digest in _pairs(lake, table, "digest", None)}
+    """Map the id of every message and tool call to its digest, with its project."""
+    return {key: made for table in _RAW for key, made in _pairs(lake, table, "digest", None)}
 
 
 def summary_digests(lake: Lake) -> dict[str, str]:
-    """Map the id of every served summary to its fingerprint and the time it was made."""
+    """Map the id of every served summary to the time it was made, with its project."""
     tables = SUMMARY_TABLES.values()
-    return {key: str(made) for table in tables for key, made in _pairs(lake, table, "created_at", "served")}
+    return {key: made for table in tables for key, made in _pairs(lake, table, "created_at", "served")}
 
 
 def raw_documents(lake: Lake, keys: frozenset[str]) -> Iterator[Doc]:
@@ -68,9 +70,22 @@ def content_of(level: str, row: Mapping[str, Any]) -> str:
     return _joined(row, fields[level])
 
 
-def _pairs(lake: Lake, table: str, column: str, where: str | None) -> Iterable[tuple[str, Any]]:
-    rows = lake.scan(table, ["id", column], where)
-    return zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True)
+def _pairs(lake: Lake, table: str, column: str, where: str | None) -> Iterable[tuple[str, str]]:
+    """Pair ids with what changes when a row does, and the project that its document is found by."""
+    import polars as pl
+
+    tags = {key: _tag(project_id, project) for key, (_cli, project_id, project) in _sessions(lake).items()}
+    rows = lake.frame(table, ["id", column, "session_id"], where)
+    made = rows[column]
+    if made.dtype != pl.String:
+        made = pl.Series(map(str, made), dtype=pl.String)
+    made += rows["session_id"].replace_strict(tags, default="", return_dtype=pl.String)
+    return zip(rows["id"].to_list(), made.to_list(), strict=True)
+
+
+@cache
+def _tag(project_id: str, project: str) -> str:
+    return "/" + digest(project_id, project)[:8] if project_id else ""
 
 
 def _sessions(lake: Lake) -> dict[str, tuple[str, str, str]]:
@@ -93,12 +108,13 @@ def _doc(
     level: str,
     role: str,
     ts: Any,
-    digest: str,
+    made: str,
     text: str,
 ) -> Doc:
     session_id, number = row["session_id"], row.get("prompt_number") or 0
     cli, project_id, project = sessions.get(session_id, ("", "", ""))
-    return Doc(row["id"], digest, session_id, number, level, cli, role, project_id, project, ts, text)
+    made += _tag(project_id, project)
+    return Doc(row["id"], made, session_id, number, level, cli, role, project_id, project, ts, text)
 
 
 def _call_text(row: dict[str, Any]) -> str:
