@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def search(
     query: Annotated[list[str], typer.Argument(help="What to look for; any text is legal.")],
     level: Annotated[str, typer.Option(help="raw, observations, talks, sessions or all.")] = "raw",
-    project: Annotated[str, typer.Option(help="Part of a project's name or path.")] = "",
+    project: Annotated[str, typer.Option(help="Part of a project's name or id.")] = "",
     session: Annotated[str, typer.Option(help="Beginning of a session id.")] = "",
     role: Annotated[str, typer.Option(help="user, assistant, tool or system; raw level only.")] = "",
     since: Annotated[str, typer.Option(help="A date, or an age such as 3d, 12h, 2w.")] = "",

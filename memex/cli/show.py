@@ -12,7 +12,7 @@ LEVELS = ("raw", "observations", "talks", "session")
 
 @app.command()
 def sessions(
-    project: Annotated[str, typer.Option(help="Part of a project's name or path.")] = "",
+    project: Annotated[str, typer.Option(help="Part of a project's name or id.")] = "",
     limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 30,
     as_json: Json = False,
 ) -> None:

@@ -138,6 +138,7 @@ class Forget:
         sweep(self.archive.root)
         self.ingest.reread({name: self._as_kept_now(group) for name, group in found.reread.items()})
         self._delete_empty_histories()
+        self.ingest.forget_projects()
         for table in TABLES:
             self.lake.purge(table)
         refresh_raw(self.lake, self.raw_index, whole=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from memex.errors import DamagedArchive, NotFound
+from memex.errors import DamagedArchive
 from memex.forget.rows import SUMMARIES, texts_of
 from memex.sources.acts import Acts
 from memex.sources.archive import Archive
@@ -20,7 +20,7 @@ from memex.sources.redact import is_marker, strings_of
 from memex.sources.secrets import Secrets
 from memex.sources.tombstones import LISTS, packed_marks
 from memex.store.lake import Lake, in_list
-from memex.store.views import find_session
+from memex.store.views import find_project, find_session
 
 SHORTEST = 4
 """Bytes. Shorter texts stand everywhere, and overwriting them would tear up every later log."""
@@ -86,14 +86,8 @@ def with_subagents(lake: Lake, sessions: Collection[str]) -> list[str]:
 
 
 def _sessions_in(lake: Lake, project: str) -> list[str]:
-    rows = lake.scan("sessions", ["id", "project", "project_id"]).to_pylist()
-    mine = [row for row in rows if project in (row["project"], row["project_id"])]
-    ids = sorted({row["project_id"] for row in mine})
-    if not ids:
-        raise NotFound(f"no project is called {project!r}", "memex sessions shows the project of each session")
-    if len(ids) > 1:
-        raise NotFound(f"{len(ids)} projects are called {project!r}: {', '.join(ids)}", "give one of these ids")
-    return [row["id"] for row in mine]
+    mine = in_list("project_id", [find_project(lake, project)])
+    return list(lake.scan("sessions", ["id"], mine)["id"].to_pylist())
 
 
 def _marks_of(archive: Archive, lake: Lake, sessions: Collection[str]) -> set[int]:

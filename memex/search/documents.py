@@ -1,6 +1,7 @@
 """Which texts of the lake are indexed, and how a row reads as a document."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import orjson
@@ -8,6 +9,7 @@ import orjson
 from memex.search.part import Doc
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import SUMMARY_TABLES
+from memex.text import digest
 
 BATCH = 4000
 
@@ -20,16 +22,16 @@ _SUMMARY = {
 
 
 def raw_digests(lake: Lake, of: Sequence[str] | None = None) -> dict[str, str]:
-    """Map the id of every message and tool call, of all sessions or some, to its digest."""
-    where = "true" if of is None else in_list("session_id", of)
-    return {key: digest for table in _RAW for key, digest in _pairs(lake, table, "digest", where)}
+    """Map the id of every message and tool call, of all sessions or some, to its digest, with its project."""
+    where = None if of is None else in_list("session_id", of)
+    return {key: made for table in _RAW for key, made in _pairs(lake, table, "digest", where, of)}
 
 
 def summary_digests(lake: Lake, of: Sequence[str] | None = None) -> dict[str, str]:
-    """Map the id of every served summary, of all sessions or some, to the time it was made."""
+    """Map the id of every served summary, of all sessions or some, to the time it was made, with its project."""
     where = "served" if of is None else f"served AND {in_list('session_id', of)}"
     tables = SUMMARY_TABLES.values()
-    return {key: str(made) for table in tables for key, made in _pairs(lake, table, "created_at", where)}
+    return {key: made for table in tables for key, made in _pairs(lake, table, "created_at", where, of)}
 
 
 def raw_documents(lake: Lake, keys: frozenset[str], of: Sequence[str] | None = None) -> Iterator[Doc]:
@@ -72,9 +74,24 @@ def content_of(level: str, row: Mapping[str, Any]) -> str:
     return _joined(row, fields[level])
 
 
-def _pairs(lake: Lake, table: str, column: str, where: str) -> Iterable[tuple[str, Any]]:
-    rows = lake.scan(table, ["id", column], where)
-    return zip(rows["id"].to_pylist(), rows[column].to_pylist(), strict=True)
+def _pairs(
+    lake: Lake, table: str, column: str, where: str | None, of: Sequence[str] | None
+) -> Iterable[tuple[str, str]]:
+    """Pair ids with what changes when a row does, and the project that its document is found by."""
+    import polars as pl
+
+    tags = {key: _tag(project_id, project) for key, (_cli, project_id, project) in _sessions(lake, of).items()}
+    rows = lake.frame(table, ["id", column, "session_id"], where)
+    made = rows[column]
+    if made.dtype != pl.String:
+        made = pl.Series(map(str, made), dtype=pl.String)
+    made += rows["session_id"].replace_strict(tags, default="", return_dtype=pl.String)
+    return zip(rows["id"].to_list(), made.to_list(), strict=True)
+
+
+@cache
+def _tag(project_id: str, project: str) -> str:
+    return "/" + digest(project_id, project)[:8] if project_id else ""
 
 
 def _sessions(lake: Lake, of: Sequence[str] | None) -> dict[str, tuple[str, str, str]]:
@@ -101,12 +118,13 @@ def _doc(
     level: str,
     role: str,
     ts: Any,
-    digest: str,
+    made: str,
     text: str,
 ) -> Doc:
     session_id, number = row["session_id"], row.get("prompt_number") or 0
     cli, project_id, project = sessions.get(session_id, ("", "", ""))
-    return Doc(row["id"], digest, session_id, number, level, cli, role, project_id, project, ts, text)
+    made += _tag(project_id, project)
+    return Doc(row["id"], made, session_id, number, level, cli, role, project_id, project, ts, text)
 
 
 def _call_text(row: dict[str, Any]) -> str:

@@ -3,11 +3,12 @@
     archive/acts.jsonl      one line an act: {"at": …, "act": "forget", …}
 
 Acts are appended and synced before they take effect, and replayed after a rebuild. A `forget` that was carried
-out is followed by a `forgotten`.
+out is followed by a `forgotten`. A `project` is no act of a person: it notes which project a folder belonged to
+while the folder was there to tell.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ from filelock import FileLock
 
 from memex.errors import translated_os_errors
 
-Kind = Literal["forget", "forgotten", "merge_projects", "remember", "undo"]
+Kind = Literal["forget", "forgotten", "merge_projects", "project", "remember", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,42 +34,76 @@ class Acts:
         Raises:
             DiskFull, HomeError: it could not be written, and so must not be carried out.
         """
-        entry = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "act": act, **about}
+        return self.add_all(act, [about])[0]
+
+    def add_all(self, act: Kind, about: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Append acts of one kind at once, and return them as they were written.
+
+        Raises:
+            DiskFull, HomeError: they could not be written, and so must not be carried out.
+        """
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        entries = [{"at": now, "act": act, **one} for one in about]
         with translated_os_errors(self.root):
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with FileLock(self.root / "acts.lock"), self._path.open("ab") as out:
-                out.write(b"\n" * self._is_torn() + orjson.dumps(entry) + b"\n")
+            with self._lock, self._path.open("ab") as out:
+                out.write(b"\n" * self._is_torn() + b"".join(orjson.dumps(entry) + b"\n" for entry in entries))
                 out.flush()
                 os.fsync(out.fileno())
-        return entry
+        return entries
 
-    def read(self, act: Kind) -> Iterator[dict[str, Any]]:
-        """Yield the acts of one kind, oldest first; the torn last line of a crash never happened."""
-        if not self._path.exists():
-            return
-        for line in self._path.read_bytes().splitlines():
+    def read(self, *acts: Kind) -> Iterator[dict[str, Any]]:
+        """Yield the acts of some kinds, oldest first; the torn last line of a crash never happened."""
+        marks = [f'"{act}"'.encode() for act in acts]
+        for line in self._lines():
+            if not any(mark in line for mark in marks):
+                continue
             try:
                 entry = orjson.loads(line)
             except orjson.JSONDecodeError:
                 continue
-            if entry.get("act") == act:
+            if entry.get("act") in acts:
                 yield entry
 
     def overwrite(self, clean: Callable[[bytes], bytes]) -> None:
-        """Take forgotten texts out of all acts but those of forgetting, which hold hashes only."""
+        """Take forgotten texts out of all acts but those of forgetting, which hold hashes only.
+
+        `clean` gets a line and gives what is left of it.
+        """
         if not self._path.exists():
             return
-        with translated_os_errors(self.root), FileLock(self.root / "acts.lock"):
-            old = self._path.read_bytes().splitlines(keepends=True)
-            new = [line if b'"act":"forg' in line else clean(line) for line in old]
-            if new != old:
-                aside = self.root / "acts.aside"
-                aside.write_bytes(b"".join(new))
-                aside.replace(self._path)
+        with translated_os_errors(self.root), self._lock:
+            old = self._lines()
+            self._replace(old, [line if b'"act":"forg' in line else clean(line) for line in old])
+
+    def state(self) -> tuple[int, int, int]:
+        """Tell apart the log before and after any change."""
+        try:
+            now = self._path.stat()
+        except FileNotFoundError:
+            return (0, 0, 0)
+        return (now.st_ino, now.st_size, now.st_mtime_ns)
 
     @property
     def _path(self) -> Path:
         return self.root / "acts.jsonl"
+
+    @property
+    def _lock(self) -> FileLock:
+        return FileLock(self.root / "acts.lock")
+
+    def _lines(self) -> list[bytes]:
+        return self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else []
+
+    def _replace(self, old: list[bytes], new: list[bytes]) -> None:
+        if new == old:
+            return
+        aside = self.root / "acts.aside"
+        with aside.open("wb") as out:
+            out.writelines(new)
+            out.flush()
+            os.fsync(out.fileno())
+        aside.replace(self._path)
 
     def _is_torn(self) -> bool:
         data = self._path.read_bytes() if self._path.exists() else b""

@@ -7,6 +7,7 @@ its text stands elsewhere.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from memex.model import Message, Session, Talk, ToolCall
@@ -133,8 +134,14 @@ def write_views(lake: Lake, sessions: Sequence[Session], project_of: ProjectOf) 
 
 
 def sessions_from(rows: Iterable[dict[str, Any]]) -> list[Session]:
-    """Turn rows back into records."""
-    return [Session(**{**row, "models": tuple(row["models"] or ()), "digest": ""}) for row in rows]
+    """Turn rows back into records, equal to those that became these rows."""
+    return [Session(**{name: _as_read(value) for name, value in row.items()} | {"digest": ""}) for row in rows]
+
+
+def _as_read(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)  # another object that means UTC has another repr, and so another digest
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _write_changed(lake: Lake, table: str, records: Sequence[Talk] | Sequence[Session], where: str) -> None:

@@ -6,7 +6,7 @@ table, or an archived file that the table does not have in its present generatio
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 from functools import cached_property
@@ -16,12 +16,15 @@ from filelock import FileLock
 
 from memex.errors import translated_os_errors
 from memex.model import Source
+from memex.sources.acts import Acts
 from memex.sources.archive import Archive, UnreadableSource, source_id
 from memex.sources.base import Adapter, Found
 from memex.sources.frames import Kept
 from memex.sources.lines import Census
 from memex.sources.load import IngestReport, Load, State, collector_paused, source_row
 from memex.sources.parse import Checkpoints
+from memex.sources.project import Projects
+from memex.sources.settle import is_settled, settle
 from memex.sources.tombstones import Tombstones
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import RAW_TABLES, to_arrow
@@ -65,15 +68,21 @@ class Ingest:
     roots: Mapping[str, tuple[Path, ...]]
     exclude: tuple[str, ...] = ()
     checkpoint_from: int = 128 * 1024
+    _settled: dict[str, tuple[int, int, int]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
         """Where readers are set aside between two reads of a growing log."""
         return Checkpoints(self.archive.root.parent / "cache" / "readers", self.checkpoint_from)
 
+    @cached_property
+    def projects(self) -> Projects:
+        """The projects there are."""
+        return Projects(Acts(self.archive.root), lambda text: Tombstones.of(self.archive.root).text(text))
+
     @property
     def _load(self) -> Load:
-        return Load(self.archive, self.lake, self.adapters, self.checkpoints)
+        return Load(self.archive, self.lake, self.adapters, self.checkpoints, self.projects)
 
     def plan(self) -> IngestPlan:
         """Compare disk, lake and archive."""
@@ -182,6 +191,7 @@ class Ingest:
                     touched += [source for source in group if before[source.id].file != source.stat]
             self._note_state(touched)
             report = self._load.sessions(stale, before)
+            self._settle()
         return report + IngestReport(bytes_read=bytes_read, unreadable=unreadable)
 
     def rebuild(self, tick: Callable[[int], None] = lambda _sessions: None) -> IngestReport:
@@ -198,7 +208,9 @@ class Ingest:
                     kept.setdefault(source.session_id, []).append(source)
             unread = [source_row(k, Census(), parser_version=0, size=0) for group in kept.values() for k in group]
             self.lake.upsert("sources", to_arrow("sources", unread))
-            return self.reread(kept, tick)
+            report = self.reread(kept, tick)
+            settle(self.lake, self.projects)
+        return report
 
     def reread(
         self, groups: Mapping[str, list[Kept]], tick: Callable[[int], None] = lambda _sessions: None
@@ -212,6 +224,21 @@ class Ingest:
             report += self._load.sessions(batch, {})
             tick(report.sessions)
         return report
+
+    def merge_projects(self, source: str, target: str) -> int:
+        """Make a project part of another, for all that is kept and all that comes; return the sessions moved.
+
+        Raises:
+            DiskFull, HomeError: it could not be noted, and nothing has changed.
+        """
+        with self._locked():
+            self.projects.merge(source, target)
+            return settle(self.lake, self.projects)
+
+    def forget_projects(self) -> None:
+        """Forget the projects of which no session is left. The caller holds the lock."""
+        self.projects.forget_all_but(set(self.lake.scan("sessions", ["project_id"])["project_id"].to_pylist()))
+        settle(self.lake, self.projects)
 
     def expiring(self, now: datetime, within: timedelta) -> Iterator[tuple[Found, datetime]]:
         """Find the files that their CLI will delete within some time, each with when."""
@@ -263,6 +290,13 @@ class Ingest:
             home.mkdir(parents=True, exist_ok=True, mode=0o700)
             with ingest_lock(home):
                 yield
+
+    def _settle(self) -> None:
+        """Bring rows to what is known of projects by now; cheap, as long as no more is known than before."""
+        if self.projects.state != self._settled.get("state"):
+            if not is_settled(self.lake, self.projects):
+                settle(self.lake, self.projects)
+            self._settled["state"] = self.projects.state
 
     def _kept(self, sessions: list[str], files: list[Found], with_orphans: bool = True) -> dict[str, Kept]:
         """Look up what the archive has of some sessions and files, by source id."""

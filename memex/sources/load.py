@@ -1,24 +1,23 @@
 """Load sessions from the archive into the lake: every generation that the lake has not seen, in order."""
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from memex.errors import DamagedArchive, MemexError
-from memex.model import Source
+from memex.model import Session, Source
 from memex.sources.archive import Archive
-from memex.sources.base import Adapter, ProjectOf
+from memex.sources.base import Adapter
 from memex.sources.blobs import KeptBlob, SideFiles, distinct
 from memex.sources.commit import Commit
 from memex.sources.frames import Kept
 from memex.sources.history import recover
 from memex.sources.kin import Kin
 from memex.sources.lines import BadLine, Census
-from memex.sources.parse import Checkpoints, SessionParse
-from memex.sources.project import project_of
-from memex.sources.tombstones import Tombstones
+from memex.sources.parse import Checkpoints, Outcome, SessionParse
+from memex.sources.project import Projects
 from memex.sources.walk import Stat
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import to_arrow
@@ -76,6 +75,7 @@ class Load:
     lake: Lake
     adapters: Mapping[str, Adapter]
     checkpoints: Checkpoints
+    projects: Projects
 
     def sessions(self, groups: Mapping[str, list[Kept]], before: Mapping[str, State]) -> IngestReport:
         """Read sessions from the archive into the lake, each generation that the lake has not seen."""
@@ -132,7 +132,7 @@ class Load:
                 if parse and parse.outcome:
                     done.append(parse)
                 rows += [self._row(source, censuses.get(source.id, Census()), generation) for source in group]
-        sessions = commit.finish([parse.outcome for parse in done if parse.outcome], self._project_of)
+        sessions = self._finish(commit, [parse.outcome for parse in done if parse.outcome])
         for parse in done:
             self.checkpoints.save(parse.session_id, parse.saved)
         self.lake.upsert("sources", to_arrow("sources", rows))
@@ -167,7 +167,7 @@ class Load:
         for rows, outcome in recover(self.lake, cli, self.adapters[cli].history, blob, census):
             commit.add(rows)
             outcomes.append(outcome)
-        sessions = commit.finish(outcomes, self._project_of)
+        sessions = self._finish(commit, outcomes)
         self.lake.upsert("sources", to_arrow("sources", [self._row(kept, census, kept.generation)]))
         talks = sum(session.talks for session in sessions)
         return IngestReport(len(sessions), files=1, messages=commit.messages, talks=talks, bad_lines=len(census.bad))
@@ -197,18 +197,10 @@ class Load:
             parse.checkpoint = saved  # lake and checkpoint agree on where the last read ended
         return parse
 
-    @property
-    def _project_of(self) -> ProjectOf:
-        """Give what tells the project of a folder: its name may hold what was forgotten, whatever the logs say."""
-        tombstones = Tombstones.of(self.archive.root)
-        if not tombstones.secrets:
-            return project_of
-
-        def without_secrets(cwd: str) -> tuple[str, str]:
-            project_id, project = project_of(cwd)
-            return tombstones.text(project_id), tombstones.text(project)
-
-        return without_secrets
+    def _finish(self, commit: Commit, outcomes: Sequence[Outcome]) -> list[Session]:
+        """Write the rest of a batch. What its folders tell of projects is noted first: they may be gone next time."""
+        self.projects.learn(outcome.session.cwd for outcome in outcomes)
+        return commit.finish(outcomes, self.projects.of)
 
     def _row(self, kept: Kept, census: Census, generation: int) -> Source:
         read = min(generation, kept.generation)

@@ -82,10 +82,11 @@ class Lake:
         if not self._remote:
             with translated_os_errors(self.root):
                 Path(self.root, ".locks").mkdir(parents=True, exist_ok=True, mode=0o700)
-        if all(self._exists(table) for table in schemas.TABLES):
+        if self.exists():
             from memex.store.migrations import migrate
 
             migrate(self)
+        if all(self._exists(table) for table in schemas.TABLES):
             return
         with self._lock("schema"):
             for table in schemas.TABLES:

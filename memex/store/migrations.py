@@ -1,7 +1,7 @@
 """Steps from each schema version to the next, run in order under one lock.
 
 A step gets the lake and changes tables by adding typed-null columns, renaming or dropping; a column with
-a non-null default would make older writers fail.
+a non-null default would make older writers fail. Tables that are new (`projects` in version 2) are made afterwards.
 """
 
 from collections.abc import Callable, Mapping

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 """Version of the whole lake; `migrations.py` leads from each to the next."""
 
-RAW_TABLES = ("sources", "sessions", "talks", "messages", "tool_calls")
+RAW_TABLES = ("sources", "projects", "sessions", "talks", "messages", "tool_calls")
 """The tables that can be made anew from the archive."""
 
 SUMMARY_TABLES = {"observations": "observations", "talks": "talk_summaries", "sessions": "session_summaries"}
@@ -55,6 +55,15 @@ _TABLES: dict[str, dict[str, str]] = {
         "records": _TEXT,
         "bad_lines": _TEXT,
         "torn_bytes": _INT,
+    },
+    "projects": {
+        "id": _TEXT,
+        "name": _TEXT,
+        "remote": _TEXT,
+        "paths": _LIST,
+        "aliases": _LIST,
+        "first_seen": _TIME,
+        "last_seen": _TIME,
     },
     "sessions": {
         "id": _TEXT,

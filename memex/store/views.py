@@ -33,6 +33,46 @@ def find_session(lake: Lake, name: str) -> str:
     raise NotFound(f"{len(found)} sessions begin with {name!r}: {', '.join(found[:5])} …", "give more of the id")
 
 
+def find_project(lake: Lake, name: str) -> str:
+    """Find a project's id by its id, its name, or one of its folders.
+
+    Raises:
+        NotFound: no project, or more than one, is called like that.
+    """
+    rows = list_projects(lake)
+    if name in {row["id"] for row in rows}:
+        return name
+    found = [row for row in rows if name and (name.lower() == row["name"].lower() or name in row["folders"])]
+    if len(found) == 1:
+        return str(found[0]["id"])
+    if found:
+        raise NotFound(f"{len(found)} projects are called {name!r}: {_named(found)}", "give one of these ids")
+    near = [row for row in rows if name and name.lower() in f"{row['name']}\n{row['id']}".lower()]
+    hint = f"did you mean {_named(near)}?" if near else "memex projects lists them"
+    raise NotFound(f"no project is called {name!r}", hint)
+
+
+def list_projects(lake: Lake) -> list[dict[str, Any]]:
+    """List projects, the one that was worked on last first, with what the lake has of each."""
+    import polars as pl
+
+    columns = ["project_id", "project", "cwd", "talks", "started_at", "ended_at"]
+    rows = (
+        lake.frame("sessions", columns)
+        .group_by(id="project_id")
+        .agg(
+            name=pl.col("project").first(),
+            sessions=pl.len(),
+            talks=pl.col("talks").sum(),
+            first=pl.col("started_at").min(),
+            last=pl.max_horizontal(pl.col("ended_at").max(), pl.col("started_at").max()),
+            folders=pl.col("cwd").filter(pl.col("cwd") != "").unique().sort(),
+        )
+        .sort(pl.col("last"), "id", descending=[True, False], nulls_last=True)
+    )
+    return rows.to_dicts()
+
+
 def list_sessions(lake: Lake, project: str, limit: int) -> list[dict[str, Any]]:
     """List sessions, newest first; `project` matches anywhere in a project's name or id."""
     rows = lake.scan("sessions").to_pylist()
@@ -70,6 +110,11 @@ def vector_counts(lake: Lake, model: str) -> tuple[int, int]:
     has = f"served AND vector_model = '{model}'"
     tables = SUMMARY_TABLES.values()
     return sum(lake.count(t, has) for t in tables), sum(lake.count(t, "served") for t in tables)
+
+
+def _named(projects: list[dict[str, Any]]) -> str:
+    shown = [f"{row['name']} ({row['id']})" for row in projects[:5]]
+    return ", ".join(shown) + (" …" if len(projects) > 5 else "")
 
 
 def _raw_rows(lake: Lake, where: str) -> list[dict[str, Any]]:

@@ -52,7 +52,15 @@ def test_status_explains_the_numbers(filled):
 
 @pytest.mark.parametrize(
     "command",
-    [["sessions"], ["show", "5d0c1f52"], ["status"], ["config"], ["sql", "select 1 as one"], ["search", "export"]],
+    [
+        ["sessions"],
+        ["projects"],
+        ["show", "5d0c1f52"],
+        ["status"],
+        ["config"],
+        ["sql", "select 1 as one"],
+        ["search", "export"],
+    ],
 )
 def test_reading_commands_speak_json(filled, command):
     plain, as_json = memex(*command), memex(*command, "--json")
@@ -106,6 +114,18 @@ def test_secrets_are_not_shown(tmp_path):
     file.write_text('[compact.openai]\napi_key = "${SECRET_OF_MINE}"\n')
     shown = memex("config", MEMEX_CONFIG=str(file), SECRET_OF_MINE="sk-very-secret")
     assert shown.returncode == 0 and "sk-very-secret" not in shown.stdout + shown.stderr
+
+
+def test_two_projects_become_one(filled):
+    names = [row["name"] for row in json.loads(memex("projects", "--json").stdout)]
+    assert len(names) >= 2
+    source, target = names[:2]
+    assert memex("projects", "merge", source, source).returncode == 2
+    assert "are part of" in memex("projects", "merge", source, target).stderr
+    assert [row["name"] for row in json.loads(memex("projects", "--json").stdout)] == [target]
+    again = memex("projects", "merge", source, target)
+    assert again.returncode == 6 and "no project is called" in again.stderr
+    assert memex("search", "export", "--project", source).stdout == ""
 
 
 class TestTrouble:
