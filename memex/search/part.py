@@ -1,26 +1,24 @@
 """Build one immutable part of a full-text index, in bounded memory: of new documents, and of older parts."""
 
 import time
-from array import array
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from datetime import datetime
 from importlib.resources import files
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from memex.errors import DISK_FULL_HINT, DiskFull, is_disk_full
-from memex.search.tokens import index_counts
+from memex.search.postings import Vocabulary, count_tokens
 
 if TYPE_CHECKING:
     import duckdb
 
-CHUNK = 2000
-"""Documents held in memory at once."""
+CHUNK = 4000
+CHUNK_SIZE = 16 * 1024 * 1024
+"""Documents, and characters of them, that are cut into tokens at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,23 +109,15 @@ def _fill(db: "duckdb.DuckDBPyConnection", docs: Iterable[Doc]) -> None:
     import numpy as np
     import pyarrow as pa
 
-    terms: defaultdict[str, int] = defaultdict()
-    terms.default_factory = terms.__len__
+    vocabulary = Vocabulary()
     count = 0
     for chunk in _chunks(docs):
-        counts = [index_counts(doc.content) for doc in chunk]
-        sizes = [len(one) for one in counts]
-        lengths = [sum(one.values()) for one in counts]
-        tids = array("I", (terms[token] for one in counts for token in one))
-        times = array("I", (times for one in counts for times in one.values()))
-        numbers = np.repeat(np.arange(count, count + len(chunk), dtype=np.uint32), sizes)
-        columns = [np.asarray(tids), numbers, np.asarray(times), np.repeat(np.array(lengths, np.uint32), sizes)]
+        found = count_tokens([doc.content for doc in chunk], vocabulary)
         _insert(db, "docs", _docs_table(chunk, count))
-        _insert(db, "unsorted", pa.table([pa.array(c, pa.uint32()) for c in columns], ["tid", "doc", "tf", "len"]))
+        _insert(db, "unsorted", pa.table(found._replace(doc=found.doc + np.uint32(count))._asdict()))
         count += len(chunk)
-    _insert(
-        db, "new_terms", pa.table({"term": pa.array(terms, pa.string()), "tid": pa.array(terms.values(), pa.uint32())})
-    )
+    terms = {"term": pa.array(vocabulary, pa.string()), "tid": pa.array(vocabulary.values(), pa.uint32())}
+    _insert(db, "new_terms", pa.table(terms))
 
 
 def _attach(db: "duckdb.DuckDBPyConnection", path: Path) -> str:
@@ -159,6 +149,13 @@ def _docs_table(docs: list[Doc], first: int) -> Any:
 
 
 def _chunks(docs: Iterable[Doc]) -> Iterator[list[Doc]]:
-    iterator = iter(docs)
-    while chunk := list(islice(iterator, CHUNK)):
+    chunk: list[Doc] = []
+    size = 0
+    for doc in docs:
+        chunk.append(doc)
+        size += len(doc.content)
+        if len(chunk) == CHUNK or size > CHUNK_SIZE:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
         yield chunk

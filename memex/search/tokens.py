@@ -1,4 +1,4 @@
-"""Words for full text: the same function reads what is indexed and what is asked.
+"""Words for full text: what is indexed and what is asked is cut by the same rules.
 
 A run of one script is a word. Identifiers count whole and in parts (`getUserName` is also `get`, `user`,
 `name`; `a/b_c.py` is also `b_c.py`, `b_c`, `a`, `b`, `c`, `py`). Chinese, Japanese and Korean have no spaces: they are
@@ -8,7 +8,6 @@ one or more characters is found.
 
 import re
 import unicodedata
-from collections import Counter
 from functools import lru_cache
 
 from memex.text import CJK
@@ -16,39 +15,34 @@ from memex.text import CJK
 MAX_TOKEN = 64
 """Longer runs are keys, hashes of hashes and encoded files: they are cut, not searched whole."""
 
-_RUN = re.compile(rf"[{CJK}]+|[^\W{CJK}]+(?:[./:@\\-]+[^\W{CJK}]+)*")
-_ASCII_RUN = re.compile(r"\w+(?:[./:@\\-]+\w+)*", re.ASCII)
+_WORD = rf"[^\W{CJK}]"
+_RUST_WORD = rf"[\p{{L}}\p{{N}}_--[{CJK}]]"
+_GLUE = r"[./:@\\-]+"
+RUN = re.compile(rf"[{CJK}]+|{_WORD}+(?:{_GLUE}{_WORD}+)*")
+RUST_RUN = rf"[{CJK}]+|{_RUST_WORD}+(?:{_GLUE}{_RUST_WORD}+)*"
+"""The same in the language of Rust's expressions."""
 _SEPARATOR = re.compile(r"[/\\:@-]+")
 _PART = re.compile(rf"[^\W_{CJK}]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\WA-Za-z_0-9]+|\d+")
 _CJK_CHAR = re.compile(rf"[{CJK}]")
 
 
-def index_counts(text: str) -> dict[str, int]:
-    """Count the tokens of a text to be found."""
-    counts: dict[str, int] = {}
-    for run, times in Counter(_runs(text)).items():
-        tokens = (*run, *_pairs(run)) if _is_cjk(run) else _expanded(run[: 8 * MAX_TOKEN])
-        for token in tokens:
-            counts[token] = counts.get(token, 0) + times
-    return counts
+def normal(text: str) -> str:
+    """Write a text with one form of each character, as its runs are looked for."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
+def tokens_in(run: str) -> tuple[str, ...]:
+    """List the tokens by which a run is found; those of CJK come as often as they are in it."""
+    return (*run, *_pairs(run)) if _is_cjk(run) else _expanded(run[: 8 * MAX_TOKEN])
 
 
 def query_tokens(text: str) -> list[str]:
     """List the distinct tokens that a text must have to match a query."""
     found: dict[str, None] = {}
-    for run in _runs(text):
-        if _is_cjk(run):
-            found |= dict.fromkeys(_pairs(run) if len(run) > 1 else run)
-        else:
-            found |= dict.fromkeys(_expanded(run[: 8 * MAX_TOKEN]))
+    for run in RUN.findall(normal(text)):
+        found |= dict.fromkeys(_pairs(run) if _is_cjk(run) and len(run) > 1 else tokens_in(run))
     return list(found)
-
-
-def _runs(text: str) -> list[str]:
-    if text.isascii():
-        return _ASCII_RUN.findall(text)
-    return _RUN.findall(unicodedata.normalize("NFKC", text))
 
 
 def _is_cjk(run: str) -> bool:

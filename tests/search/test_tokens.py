@@ -1,16 +1,30 @@
 """Tokens: what is asked for is among what is indexed."""
 
+import sys
+import unicodedata
+
+import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from memex.search.tokens import MAX_TOKEN, index_counts, query_tokens
+from memex.search.postings import Vocabulary, count_tokens
+from memex.search.tokens import MAX_TOKEN, RUN, RUST_RUN, query_tokens
 
 IDEOGRAPHS = st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF) | st.sampled_from("修复登录重跑𠀀豈")
 KANA = st.sampled_from("あいうえおがぱんーアイウガパッャｱｲ")
 HANGUL = st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3)
 CJK = IDEOGRAPHS | KANA | HANGUL
 TEXTS = settings(deadline=None, max_examples=100)
+
+
+def index_counts(text):
+    """The tokens that a text is found by, and how often each is in it."""
+    vocabulary = Vocabulary()
+    counted = count_tokens([text], vocabulary)
+    tokens = list(vocabulary)
+    assert set(counted.len.tolist()) <= {counted.tf.sum()}
+    return {tokens[tid]: tf for tid, tf in zip(counted.tid.tolist(), counted.tf.tolist(), strict=True)}
 
 
 def found(query, text):
@@ -103,3 +117,28 @@ def test_text_is_found_among_other_words(text, around):
 def test_case_does_not_matter(word):
     for text in (word, word.upper(), word.title()):
         assert query_tokens(text) == [word]
+
+
+def test_both_languages_of_expressions_find_the_same_runs():
+    texts = [
+        f"a{chr(point)}b" for point in range(sys.maxunicode) if unicodedata.category(chr(point)) not in ("Cs", "Cn")
+    ]
+    found = pl.Series(texts).str.extract_all(RUST_RUN).to_list()
+    other = [text for text, runs in zip(texts, found, strict=True) if runs != RUN.findall(text)]
+    assert len(texts) > 280_000
+    assert other == []
+
+
+@TEXTS
+@given(texts=st.lists(st.text(CJK | st.sampled_from("aAbB1_ ./-，")), max_size=5))
+def test_texts_together_count_like_each_alone(texts):
+    vocabulary = Vocabulary()
+    counted = count_tokens(texts, vocabulary)
+    names = list(vocabulary)
+    together = [{} for _ in texts]
+    for tid, doc, tf, length in zip(*(column.tolist() for column in counted), strict=True):
+        together[doc][names[tid]] = tf
+        assert length == sum(index_counts(texts[doc]).values())
+    assert together == [index_counts(text) for text in texts]
+    places = list(zip(counted.tid.tolist(), counted.doc.tolist(), strict=True))
+    assert places == sorted(set(places))
