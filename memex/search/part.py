@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from memex.errors import DISK_FULL_HINT, DiskFull, is_disk_full
 from memex.search.postings import Vocabulary, count_tokens
+from memex.search.tokens import RULES
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,12 +45,21 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A finished part: its file name, documents, tokens, and how many documents of older parts it voids."""
+    """A finished part: its file name, documents, tokens, and how many documents of older parts it voids.
+
+    `rules` are those by which its texts were cut into tokens.
+    """
 
     name: str
     docs: int
     length: int
     void: int
+    rules: int = 1
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its texts were cut as those of a query are now."""
+        return self.rules == RULES
 
     @property
     def size(self) -> int:
@@ -94,7 +104,7 @@ def build_part(folder: Path, docs: Iterable[Doc], void: Collection[Place], folde
             raise DiskFull(f"no space left while indexing in {folder}", DISK_FULL_HINT) from error
         raise
     assert counts is not None
-    return Part(name, *counts)
+    return Part(name, *counts, rules=RULES)
 
 
 def _note_void(db: "duckdb.DuckDBPyConnection", void: Collection[Place]) -> None:

@@ -56,8 +56,14 @@ class TextIndex:
         self.root = root
 
     def compare(self, wanted: Mapping[str, str], sessions: Sequence[str] | None = None) -> Change:
-        """Compare the wanted documents (key → digest) with the indexed ones, all or those of some sessions."""
-        indexed = self._indexed(self._parts(), sessions)
+        """Compare the wanted documents (key → digest) with the indexed ones, all or those of some sessions.
+
+        What was cut into tokens by older rules is wanted anew, when all are compared.
+        """
+        parts = self._parts()
+        if sessions is None and _is_outdated(parts):
+            return Change(frozenset(wanted))
+        indexed = self._indexed(parts, sessions)
         add = frozenset(key for key, digest in wanted.items() if key not in indexed or indexed[key][0] != digest)
         return Change(add, frozenset(place for key, (digest, place) in indexed.items() if wanted.get(key) != digest))
 
@@ -79,10 +85,12 @@ class TextIndex:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             with FileLock(self.root / "write.lock"):
                 digests = wanted()
-                change = Change(frozenset(digests)) if whole else self.compare(digests, sessions)
-                if change.empty and not whole:
+                parts = self._parts()
+                anew = whole or (sessions is None and _is_outdated(parts))
+                change = Change(frozenset(digests)) if anew else self.compare(digests, sessions)
+                if change.empty and not anew:
                     return 0
-                kept, folded = _settled([] if whole else self._parts(), len(change.add) + len(change.void))
+                kept, folded = _settled([] if anew else parts, len(change.add) + len(change.void))
                 self._point([*kept, build_part(self.root, docs(change.add), change.void, folded)])
         return len(change.add)
 
@@ -156,10 +164,14 @@ class TextIndex:
                 path.unlink(missing_ok=True)
 
 
+def _is_outdated(parts: Sequence[Part]) -> bool:
+    return not all(part.is_current for part in parts)
+
+
 def _settled(parts: Sequence[Part], size: int) -> tuple[list[Part], list[Part]]:
     """Split parts into those that stay, and those that a new one of `size` takes in."""
     stay = len(parts)
-    while stay and parts[stay - 1].size < GROWTH * size:
+    while stay and parts[stay - 1].size < GROWTH * size and parts[stay - 1].is_current:
         stay -= 1
         size += parts[stay].size
     return list(parts[:stay]), list(parts[stay:])

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -145,6 +146,18 @@ def test_an_unchanged_index_is_not_written(index):
     before = [p.name for p in index._parts()]
     assert refresh(index, docs) == 0
     assert [p.name for p in index._parts()] == before
+
+
+def test_what_older_rules_cut_is_indexed_anew(index):
+    docs = [doc("a", "one retry", session_id="s"), doc("b", "two", session_id="t")]
+    refresh(index, docs)
+    pointer = index.root / "current.json"
+    pointer.write_bytes(orjson.dumps([part | {"rules": 1} for part in orjson.loads(pointer.read_bytes())]))
+    assert found(index, "retries") == ["a"]  # what there is answers until then
+    refresh(index, [docs[0], replace(docs[1], digest="new", content="three")], sessions=["t"])
+    assert found(index, "three") == ["b"]
+    assert refresh(index, docs) == 2
+    assert index.compare({one.key: one.digest for one in docs}).empty
 
 
 def test_parts_score_like_one_index(index, tmp_path):
