@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memex.cli.output import print_table
-from memex.search.query import Filters
+from memex.search.query import Filters, Query
 from memex.settings import Settings
 from memex.setup import Memex, open_memex
 
@@ -202,12 +202,12 @@ def environment(folder: Path) -> dict[str, str]:
 
 def found(memex: Memex, word: str) -> bool:
     """Ask the index. A word that is cut into tokens finds others like it, too."""
-    return any(word in row["content"] for row in memex.raw_index.search(word, Filters(), 50))
+    return any(word in row["content"] for row in memex.raw_index.search(Query(word), 50))
 
 
 def contents(memex: Memex, words: str, session: str) -> list[str]:
     """Search one session."""
-    return [row["content"] for row in memex.raw_index.search(words, Filters(session=session), 50)]
+    return [row["content"] for row in memex.raw_index.search(Query(words, filters=Filters(session=session)), 50)]
 
 
 def found_by_command(folder: Path, word: str) -> bool:

@@ -145,8 +145,12 @@ class EmbedSettings(Section):
 class SearchSettings(Section):
     """`[search]`: how hits are ranked."""
 
+    fusion: Literal["mix", "rrf"] = "mix"
+    """Merge words and vectors by their scores, or by their ranks."""
+    vector_weight: float = Field(0.5, ge=0, le=1)
+    """What vectors count in a mix; words count the rest."""
     rrf_k: int = Field(60, ge=1)
-    """The constant of reciprocal rank fusion."""
+    """The constant of reciprocal rank fusion, by which levels are merged, too."""
     limit: int = Field(10, ge=1, le=1000)
     """Hits that a search returns when nothing else is said."""
 

@@ -35,7 +35,7 @@ MOST_AT_START = 20
 class Memex:
     """Every verb, wired to one home. Parts are made at their first use: a raw search opens no lake.
 
-    >>> open_memex().search.run("auth", "raw", Filters(), 5)      # doctest: +SKIP
+    >>> open_memex().search.run(Query("auth"), "raw", 5)      # doctest: +SKIP
     """
 
     settings: Settings
@@ -184,14 +184,15 @@ class Memex:
     @cached_property
     def search(self) -> "Search":
         """Find things."""
-        from memex.search.search import Search
+        from memex.search.search import Fusion, Search
 
+        given = self.settings.search
         return Search(
             lambda: self.lake,
             self.raw_index,
             self.summary_index,
             lambda: self.embedder,
-            self.settings.search.rrf_k,
+            Fusion(given.fusion, given.vector_weight, given.rrf_k),
             self.settings.embed.embed_raw,
             self.calibrations,
         )

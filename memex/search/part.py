@@ -33,6 +33,7 @@ class Doc:
     level: str
     cli: str
     role: str
+    type: str
     project_id: str
     project: str
     ts: datetime | None
@@ -47,7 +48,7 @@ Place = tuple[str, int]
 class Part:
     """A finished part: its file name, documents, tokens, and how many documents of older parts it voids.
 
-    `rules` are those by which its texts were cut into tokens.
+    `rules` are those by which it was made.
     """
 
     name: str
@@ -55,11 +56,6 @@ class Part:
     length: int
     void: int
     rules: int = 1
-
-    @property
-    def is_current(self) -> bool:
-        """Whether its texts were cut as those of a query are now."""
-        return self.rules == RULES
 
     @property
     def size(self) -> int:
@@ -104,7 +100,8 @@ def build_part(folder: Path, docs: Iterable[Doc], void: Collection[Place], folde
             raise DiskFull(f"no space left while indexing in {folder}", DISK_FULL_HINT) from error
         raise
     assert counts is not None
-    return Part(name, *counts, rules=RULES)
+    docs_now, length, void_now = counts
+    return Part(name, docs_now, length, void_now, RULES)
 
 
 def _note_void(db: "duckdb.DuckDBPyConnection", void: Collection[Place]) -> None:

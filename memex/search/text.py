@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -23,16 +22,16 @@ import orjson
 from filelock import FileLock
 
 from memex.errors import translated_os_errors
-from memex.search.part import Doc, Part, Place, build_part, sql
-from memex.search.query import Filters
-from memex.search.tokens import query_tokens
+from memex.search.part import Doc, Part, Place, build_part
+from memex.search.query import Query
+from memex.search.rank import ranked
+from memex.search.tokens import RULES
 
 if TYPE_CHECKING:
     import duckdb
 
 GROWTH = 4
 """A part is at least so many times larger than the next newer one."""
-MAX_QUERY_TOKENS = 64
 READ_ATTEMPTS = 6
 
 
@@ -56,14 +55,8 @@ class TextIndex:
         self.root = root
 
     def compare(self, wanted: Mapping[str, str], sessions: Sequence[str] | None = None) -> Change:
-        """Compare the wanted documents (key → digest) with the indexed ones, all or those of some sessions.
-
-        What was cut into tokens by older rules is wanted anew, when all are compared.
-        """
-        parts = self._parts()
-        if sessions is None and _is_outdated(parts):
-            return Change(frozenset(wanted))
-        indexed = self._indexed(parts, sessions)
+        """Compare the wanted documents (key → digest) with the indexed ones, all or those of some sessions."""
+        indexed = self._indexed(self._parts(), sessions)
         add = frozenset(key for key, digest in wanted.items() if key not in indexed or indexed[key][0] != digest)
         return Change(add, frozenset(place for key, (digest, place) in indexed.items() if wanted.get(key) != digest))
 
@@ -85,25 +78,22 @@ class TextIndex:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             with FileLock(self.root / "write.lock"):
                 digests = wanted()
-                parts = self._parts()
-                anew = whole or (sessions is None and _is_outdated(parts))
-                change = Change(frozenset(digests)) if anew else self.compare(digests, sessions)
-                if change.empty and not anew:
+                change = Change(frozenset(digests)) if whole else self.compare(digests, sessions)
+                if change.empty and not whole:
                     return 0
-                kept, folded = _settled([] if anew else parts, len(change.add) + len(change.void))
+                kept, folded = _settled([] if whole else self._parts(), len(change.add) + len(change.void))
                 self._point([*kept, build_part(self.root, docs(change.add), change.void, folded)])
         return len(change.add)
 
-    def search(self, text: str, filters: Filters, limit: int) -> list[dict[str, Any]]:
-        """Find documents by BM25, best first: the columns of Doc, and `score`. Any text is legal."""
-        tokens = query_tokens(text)[:MAX_QUERY_TOKENS]
+    def search(self, query: Query, limit: int) -> list[dict[str, Any]]:
+        """Find documents by BM25, best first: the columns of Doc, and `score`."""
         for attempt in range(READ_ATTEMPTS):
             parts = self._parts()
-            if not tokens or not parts:
+            if not parts:
                 return []
             try:
                 with closing(self._open(parts)) as connection:
-                    return _ranked(connection, parts, tokens, filters, limit)
+                    return ranked(connection, parts, query, limit)
             except Exception as error:  # a part was replaced between reading the pointer and opening it
                 if attempt == READ_ATTEMPTS - 1 or all((self.root / part.name).exists() for part in parts):
                     raise error
@@ -145,10 +135,12 @@ class TextIndex:
             return rows
 
     def _parts(self) -> list[Part]:
+        """Read which parts are in force; none, when they were made by other rules than those of today."""
         try:
-            return [Part(**part) for part in orjson.loads((self.root / "current.json").read_bytes())]
+            parts = [Part(**part) for part in orjson.loads((self.root / "current.json").read_bytes())]
         except (FileNotFoundError, orjson.JSONDecodeError, TypeError):
             return []
+        return parts if all(part.rules == RULES for part in parts) else []
 
     def _point(self, parts: Sequence[Part]) -> None:
         aside = self.root / f"current.{uuid4().hex[:6]}.aside"
@@ -164,44 +156,10 @@ class TextIndex:
                 path.unlink(missing_ok=True)
 
 
-def _is_outdated(parts: Sequence[Part]) -> bool:
-    return not all(part.is_current for part in parts)
-
-
 def _settled(parts: Sequence[Part], size: int) -> tuple[list[Part], list[Part]]:
     """Split parts into those that stay, and those that a new one of `size` takes in."""
     stay = len(parts)
-    while stay and parts[stay - 1].size < GROWTH * size and parts[stay - 1].is_current:
+    while stay and parts[stay - 1].size < GROWTH * size:
         stay -= 1
         size += parts[stay].size
     return list(parts[:stay]), list(parts[stay:])
-
-
-def _ranked(
-    connection: "duckdb.DuckDBPyConnection",
-    parts: Sequence[Part],
-    tokens: Sequence[str],
-    filters: Filters,
-    limit: int,
-) -> list[dict[str, Any]]:
-    condition, values = filters.as_sql()
-    numbers = range(len(parts))
-    query = sql("search_bm25").format(
-        postings=" UNION ALL ".join(
-            f"SELECT {n} AS part, doc, tf::DOUBLE AS tf, len::DOUBLE AS len, term "
-            f"FROM p{n}.postings JOIN p{n}.terms USING (tid) JOIN asked USING (term)"
-            for n in numbers
-        ),
-        docs=" UNION ALL ".join(f"SELECT {n} AS part, * FROM p{n}.docs" for n in numbers),
-        names=", ".join(f"({n}, '{parts[n].name}')" for n in numbers),
-        void=" UNION ALL ".join(f"SELECT part, doc FROM p{n}.void" for n in numbers),
-        filters=condition,
-    )
-    docs = sum(part.docs for part in parts)
-    mean = max(1.0, sum(part.length for part in parts) / max(1, docs))
-    cursor = connection.execute(
-        query, {**values, "tokens": list(tokens), "limit": limit, "docs": docs, "mean_length": mean}
-    )
-    names = [column[0] for column in cursor.description or ()]
-    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    return [{**row, "ts": row["ts"] and row["ts"].replace(tzinfo=UTC)} for row in rows]

@@ -15,7 +15,7 @@ from typing import Any
 from memex.text import CJK
 
 RULES = 2
-"""Counts the changes of the rules: an index made by others is made anew."""
+"""Counts the changes of these rules, and of what an index holds: one that is older is made anew."""
 MAX_TOKEN = 64
 """Longer runs are keys, hashes of hashes and encoded files: they are cut, not searched whole."""
 SHORTEST_STEMMED = 3

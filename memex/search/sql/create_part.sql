@@ -3,7 +3,7 @@
 -- not carry.
 CREATE TABLE docs (
     doc UINTEGER, key VARCHAR, digest VARCHAR, session_id VARCHAR, prompt_number BIGINT, level VARCHAR,
-    cli VARCHAR, role VARCHAR, project_id VARCHAR, project VARCHAR, ts TIMESTAMP, content VARCHAR
+    cli VARCHAR, role VARCHAR, type VARCHAR, project_id VARCHAR, project VARCHAR, ts TIMESTAMP, content VARCHAR
 );
 CREATE TABLE void (part VARCHAR, doc UINTEGER);
 CREATE TEMP TABLE new_terms (term VARCHAR, tid UINTEGER);
