@@ -66,8 +66,11 @@ class Lake:
     >>> lake.upsert("sessions", schemas.to_arrow("sessions", [session]))   # doctest: +SKIP
     """
 
-    def __init__(self, root: str | Path, fresh_seconds: float = FRESH_SECONDS) -> None:
+    def __init__(
+        self, root: str | Path, fresh_seconds: float = FRESH_SECONDS, clock: Callable[[], float] = time.time
+    ) -> None:
         self.root = str(root)
+        self._clock = clock
         self._fresh_seconds = fresh_seconds
         self._remote = "://" in self.root
         self._readers = Readers(Path(self.root, ".locks", "readers"))
@@ -132,18 +135,18 @@ class Lake:
             yield
 
     @contextmanager
-    def alone_with(self, keys: Sequence[str]) -> Iterator[None]:
+    def alone_with(self, keys: Sequence[str], patience: float = LOCK_SECONDS) -> Iterator[None]:
         """Work on some things, such as sessions, while nobody else does who asks in this way.
 
         Raises:
-            StoreBusy: somebody else has been at one of them for LOCK_SECONDS (Transient).
+            StoreBusy: somebody else has been at one of them for `patience` seconds (Transient).
         """
         with ExitStack() as held:
             if not self._remote:
                 with translated_os_errors(self.root):
                     Path(self.root, ".locks", "work").mkdir(parents=True, exist_ok=True, mode=0o700)
                 for key in sorted(set(keys)):  # in one order, so that nobody waits in a circle
-                    held.enter_context(self._lock(f"work/{digest(key)}"))
+                    held.enter_context(self._lock(f"work/{digest(key)}", patience))
             yield
 
     def frame(self, table: str, columns: Sequence[str] | None = None, where: str | None = None) -> "pl.DataFrame":
@@ -296,10 +299,12 @@ class Lake:
         if self._remote:
             dataset.cleanup_old_versions(older_than=KEEP_VERSIONS)
             return
-        now = time.time()
+        now = self._clock()
         in_use = min(self._readers.oldest(now), now - self._fresh_seconds)
         made = [(version["version"], version["timestamp"].timestamp()) for version in dataset.versions()]
-        superseded = [(number, after) for (number, _made), (_next, after) in pairwise(made)]
+        # One of a time to come was made before the clock was put back: for long, who knows.
+        until = now + self._fresh_seconds
+        superseded = [(number, after if after <= until else 0.0) for (number, _made), (_next, after) in pairwise(made)]
         spare = len(made) - MAX_VERSIONS
         dropped = [
             number
@@ -333,13 +338,13 @@ class Lake:
         return True
 
     @contextmanager
-    def _lock(self, name: str) -> Iterator[None]:
-        lock = nullcontext() if self._remote else FileLock(Path(self.root, ".locks", f"{name}.lock"), LOCK_SECONDS)
+    def _lock(self, name: str, patience: float = LOCK_SECONDS) -> Iterator[None]:
+        lock = nullcontext() if self._remote else FileLock(Path(self.root, ".locks", f"{name}.lock"), patience)
         try:
             with translated_os_errors(self.root), lock:
                 yield
         except Timeout as error:
-            raise StoreBusy(f"another process has written to {name} for {LOCK_SECONDS} s") from error
+            raise StoreBusy(f"another process has written to {name} for {patience:.0f} s") from error
 
 
 def _indexed(table: str) -> tuple[str, ...]:

@@ -63,8 +63,8 @@ def check(memex: Memex, claude_dir, tmp_path, lines: int, kills: int, seed: int)
         watching.kill()
     writer.thread.join()
     with Watching(MEMEX_COMPACT_IDLE_MINUTES=str(IDLE)) as watching:
-        until(lambda: memex.lake.count("session_summaries", "served") == 3)
-        until(lambda: memex.stale_indexes() == [])
+        until(lambda: memex.lake.count("session_summaries", "served") == 3, lambda: f"{watching.lines}")
+        until(lambda: memex.stale_indexes() == [], lambda: f"{memex.stale_indexes()}: {watching.lines}")
         assert watching.end() == 0
     assert memex.ingest.plan().empty
     assert memex.compact.plan().empty

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import lancedb
@@ -188,6 +189,28 @@ def test_a_reader_that_was_killed_holds_nothing_back(lake):
     reader.kill()
     reader.wait()
     assert readers.oldest(2000) == 2000
+    assert list(readers.folder.iterdir()) == []
+
+
+def test_a_clock_that_was_put_back_piles_nothing_up(lake):
+    busy = Lake(lake.root, fresh_seconds=0, clock=lambda: time.time() - 86_400)
+    commit_often(busy, 3 * lake_module.MAX_VERSIONS)
+    assert len(busy.dataset("messages").versions()) <= lake_module.MAX_VERSIONS + lake_module.CLEAN_EVERY + 1
+
+
+def test_a_reader_from_before_the_clock_was_put_back_keeps_what_it_reads(lake):
+    busy = Lake(lake.root, fresh_seconds=0)
+    readers = Readers(Path(lake.root, ".locks", "readers"))
+    busy.upsert("messages", messages(["a"], "as it was"))
+    version = busy.dataset("messages").version
+    with readers.announced():
+        [file] = readers.folder.iterdir()
+        os.utime(file, (time.time() + 3600,) * 2)
+        commit_often(busy, 2 * lake_module.MAX_VERSIONS)
+        assert kept(busy, version)
+    (readers.folder / "dead.lock").touch()
+    os.utime(readers.folder / "dead.lock", (time.time() + 3600,) * 2)
+    assert readers.oldest(1e9) == 1e9
     assert list(readers.folder.iterdir()) == []
 
 
