@@ -117,24 +117,23 @@ class TextIndex:
 
     def _indexed(self, parts: Sequence[Part], sessions: Sequence[str] | None) -> dict[str, tuple[str, Place]]:
         """Read digest and place of the documents in force, by key."""
-        void: set[Place] = set()
-        for part in parts:
-            void.update(self._read(part, "SELECT part, doc FROM void"))
+        if not parts:
+            return {}
         where = "" if sessions is None else " WHERE session_id IN (SELECT unnest($1::VARCHAR[]))"
         values = [] if sessions is None else [list(sessions)]
-        return {
-            key: (digest, (part.name, doc))
-            for part in parts
-            for key, digest, doc in self._read(part, f"SELECT key, digest, doc FROM docs{where}", values)
-            if (part.name, doc) not in void
-        }
+        with closing(self._open(parts)) as connection:
 
-    def _read(self, part: Part, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        import duckdb
+            def read(query: str, values: Sequence[Any] = ()) -> list[Any]:
+                rows: list[Any] = connection.execute(query, list(values)).fetchall()
+                return rows
 
-        with closing(duckdb.connect(str(self.root / part.name), read_only=True)) as connection:
-            rows: list[Any] = connection.execute(query, list(values)).fetchall()
-            return rows
+            void = {place for n in range(len(parts)) for place in read(f"SELECT part, doc FROM p{n}.void")}
+            return {
+                key: (digest, (part.name, doc))
+                for n, part in enumerate(parts)
+                for key, digest, doc in read(f"SELECT key, digest, doc FROM p{n}.docs{where}", values)
+                if (part.name, doc) not in void
+            }
 
     def _parts(self) -> list[Part]:
         try:

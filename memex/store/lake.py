@@ -39,8 +39,13 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 VERSION_KEY = "memex.schema_version"
-MAX_FRAGMENTS = 24
-"""A table with more data files than this is compacted by the writer that notices."""
+TAIL = 4
+"""A table that ends in more data files than this, each of them small beside those before it, has them made one."""
+GROWTH = 16
+"""A data file is not small that has so many times the rows of all newer ones. So a row is rewritten a few times while
+its table grows, and the reader of a large table finds few files."""
+UNINDEXED = 5000
+"""Rows that may be searched one by one, before they are taken into the indexes."""
 KEEP_VERSIONS = timedelta(hours=1)
 MAX_VERSIONS = 64
 """Of versions that are younger, so many are kept: a live session makes thousands an hour, each with its files."""
@@ -179,16 +184,19 @@ class Lake:
             if epoch is not None and epoch != self.epoch():
                 raise StoreBusy(f"{table}: something was forgotten meanwhile; run the same command again")
             dataset = self.dataset(table)
+            before = dataset.version
             merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
             (merge.use_index(False) if self._remote else merge).execute(_fitted(rows, dataset.schema))
-            self._tidy(table)
+            self._tidy(table, before)
         return int(rows.num_rows)
 
     def delete(self, table: str, where: str) -> None:
         """Delete the rows that match a SQL predicate."""
         with self._lock(table), _translated(table):
-            self.dataset(table).delete(where)
-            self._tidy(table)
+            dataset = self.dataset(table)
+            before = dataset.version
+            dataset.delete(where)
+            self._tidy(table, before)
 
     def clear(self, table: str) -> None:
         """Delete every row of a table that can be made anew."""
@@ -280,12 +288,16 @@ class Lake:
     def _epoch(self) -> Path:
         return Path(self.root, ".locks", "epoch")
 
-    def _tidy(self, table: str) -> None:
-        """Keep a table fast to read and its folder small, after a commit."""
+    def _tidy(self, table: str, before: int) -> None:
+        """Keep a table fast to read and its folder small, after a commit to the version `before`."""
         dataset = self.dataset(table)
-        if len(dataset.get_fragments()) > MAX_FRAGMENTS:
-            self._optimize(table)
-        elif dataset.version % CLEAN_EVERY == 0:
+        sizes = [fragment.metadata.physical_rows for fragment in dataset.get_fragments()]
+        tail = _tail(sizes)
+        if len(tail) > TAIL:
+            dataset.optimize.compact_files(target_rows_per_fragment=sum(tail))
+            if sum(tail) >= min(sum(sizes) // GROWTH, UNINDEXED):
+                dataset.optimize.optimize_indices()
+        if dataset.version // CLEAN_EVERY > before // CLEAN_EVERY:
             self._forget_versions(dataset)
 
     def _optimize(self, table: str) -> None:
@@ -345,6 +357,15 @@ class Lake:
                 yield
         except Timeout as error:
             raise StoreBusy(f"another process has written to {name} for {patience:.0f} s") from error
+
+
+def _tail(sizes: Sequence[int]) -> Sequence[int]:
+    """Cut off the sizes at the end of which none is large beside the ones after it."""
+    start, newer = len(sizes), 0
+    while start and sizes[start - 1] < GROWTH * max(newer, 1):
+        start -= 1
+        newer += sizes[start]
+    return sizes[start:]
 
 
 def _indexed(table: str) -> tuple[str, ...]:

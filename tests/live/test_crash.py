@@ -52,7 +52,7 @@ def content(memex: Memex) -> dict[str, list[dict]]:
 
 
 def check(memex: Memex, claude_dir, tmp_path, lines: int, kills: int, seed: int) -> None:
-    started = datetime.now(UTC) - timedelta(hours=1)
+    started = datetime.now(UTC) - timedelta(days=1)
     folder = claude_dir / "projects" / "-src-app"
     logs = [ClaudeLog(folder / f"{n}1111111-0000-4000-8000-000000000001.jsonl", started) for n in range(3)]
     generator, writer = random.Random(seed), Writer(logs, lines, seed)

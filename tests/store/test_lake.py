@@ -119,10 +119,23 @@ def test_a_stale_handle_doubles_nothing(lake):
 
 
 def test_many_small_commits_are_compacted(lake):
-    for number in range(lake_module.MAX_FRAGMENTS + 4):
+    for number in range(60):
         lake.upsert("messages", messages([f"m{number}"]))
-    assert len(lake.dataset("messages").get_fragments()) <= lake_module.MAX_FRAGMENTS
-    assert len(stored(lake)) == lake_module.MAX_FRAGMENTS + 4
+        assert len(lake.dataset("messages").get_fragments()) <= lake_module.TAIL + 2
+    assert len(stored(lake)) == 60
+
+
+def test_small_commits_to_a_large_table_rewrite_the_small_files_only(lake):
+    lake.upsert("messages", messages([f"old{number}" for number in range(3000)]))
+    lake.optimize("messages")
+    [large] = [fragment.fragment_id for fragment in lake.dataset("messages").get_fragments()]
+    for number in range(100):
+        lake.upsert("messages", messages([f"new{number}", f"old{number}"]))
+    fragments = lake.dataset("messages").get_fragments()
+    assert fragments[0].fragment_id == large
+    assert len(fragments) <= lake_module.TAIL + 3
+    assert len(stored(lake)) == 3100
+    assert lake.count("messages", "id = 'new7'") == lake.count("messages", "id = 'old7'") == 1
 
 
 def files(lake: Lake, table: str) -> int:
