@@ -156,7 +156,8 @@ class Changes:
         from watchfiles._rust_notify import RustNotify
 
         watched = _folders(places) if EACH_FOLDER else {str(place) for place in places}
-        with RustNotify(sorted(watched), False, False, 0, not EACH_FOLDER, True) as notify:
+        # Told to ignore what it may not read, it ignores the limits of the system as well.
+        with RustNotify(sorted(watched), False, False, 0, not EACH_FOLDER, not EACH_FOLDER) as notify:
             if EACH_FOLDER and _folders(places) - watched:
                 return  # one that was made before its parent was watched
             yield set()
@@ -192,8 +193,9 @@ class Changes:
 
 
 def _folders(places: Iterable[Path]) -> set[str]:
-    """List the places and every folder below them; no link is followed but a place itself."""
-    return {str(place) for place in places} | {folder for place in places for folder, _names, _files in os.walk(place)}
+    """List the places, and the folders below them, that may be read; no link is followed but a place itself."""
+    found = {str(place) for place in places if os.access(place, os.R_OK)}
+    return found | {folder for place in places for folder, _names, _files in os.walk(place)}
 
 
 def _is_folder(path: str) -> bool:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 VERSION_KEY = "memex.schema_version"
-TAIL = 4
+TAIL = 2
 """A table that ends in more data files than this, each of them small beside those before it, has them made one."""
 GROWTH = 16
 """A data file is not small that has so many times the rows of all newer ones. So a row is rewritten a few times while

@@ -113,9 +113,9 @@ def test_a_folder_that_is_renamed_is_followed_and_what_it_was_is_gone(memex, liv
 def test_a_line_written_while_everything_is_watched_anew_is_found(memex, live_log, claude_dir):
     history = claude_dir / "history.jsonl"
     history.write_text("")
-    talk(live_log, "Begin").write()
+    talk(live_log, "Begin with a wombat").write()
     with Watching():
-        until(lambda: finds(memex, "begin"))
+        until(lambda: finds(memex, "wombat"))
         for number in range(400):
             if number % 40 == 0:
                 (claude_dir / "aside").write_text("")
@@ -129,8 +129,8 @@ def test_a_line_written_while_everything_is_watched_anew_is_found(memex, live_lo
 
 def test_more_folders_that_a_pattern_matches_later_are_read(memex, live_log, tmp_path):
     with Watching(MEMEX_SOURCES_CLAUDE_EXTRA=f'["{tmp_path}/backup*"]'):
-        talk(live_log, "Begin").write()
-        until(lambda: finds(memex, "begin"))
+        talk(live_log, "Begin with a wombat").write()
+        until(lambda: finds(memex, "wombat"))
         talk(ClaudeLog(tmp_path / "backup1" / "projects" / "-src-app" / "99999999.jsonl", LONG_AGO), "A jackal").write()
         until(lambda: finds(memex, "jackal"))
 
@@ -159,7 +159,7 @@ def test_a_talk_is_summarised_when_the_next_prompt_comes_and_the_session_when_it
         begun = time.monotonic()
         while time.monotonic() < begun + 32:  # longer than it takes to be silent
             known = len(live_log.records)
-            live_log.reply(f"still at it {known}") if known > 9 else talk(live_log, "Document the flag")
+            live_log.reply(f"still at it {known}") if known > 4 else talk(live_log, "Document the flag")
             append(live_log, known)
             assert served(memex, "session_summaries") == []
             assert served(memex, "talk_summaries") in ([], [1])
