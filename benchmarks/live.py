@@ -82,13 +82,19 @@ def growth(lines: int, rate: float, sessions: int = 10) -> None:
             )
             watcher.quiet()
         print_table(
-            ["table", "rows", "commits", "files", "versions", "MB"],
+            ["table", "rows", "commits", "data files", "files", "versions", "MB"],
             [
-                (table, memex.lake.count(table), dataset.version - before[table], *size_of(Path(dataset.uri)))
+                (
+                    table,
+                    memex.lake.count(table),
+                    dataset.version - before[table],
+                    len(dataset.get_fragments()),
+                    *size_of(Path(dataset.uri)),
+                )
                 for table in TABLES
                 if (dataset := memex.lake.dataset(table)).version > before[table]
             ],
-            right=["rows", "commits", "files", "versions", "MB"],
+            right=["rows", "commits", "data files", "files", "versions", "MB"],
         )
         compare_reads(memex, optimized(memex, folder), f"claude:{logs[0].session}", lines)
 

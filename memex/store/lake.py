@@ -292,7 +292,7 @@ class Lake:
         """Keep a table fast to read and its folder small, after a commit to the version `before`."""
         dataset = self.dataset(table)
         sizes = [fragment.metadata.physical_rows for fragment in dataset.get_fragments()]
-        tail = _tail(sizes)
+        tail = tail_of(sizes)
         if len(tail) > TAIL:
             dataset.optimize.compact_files(target_rows_per_fragment=sum(tail))
             if sum(tail) >= min(sum(sizes) // GROWTH, UNINDEXED):
@@ -359,10 +359,10 @@ class Lake:
             raise StoreBusy(f"another process has written to {name} for {patience:.0f} s") from error
 
 
-def _tail(sizes: Sequence[int]) -> Sequence[int]:
+def tail_of(sizes: Sequence[int]) -> Sequence[int]:
     """Cut off the sizes at the end of which none is large beside the ones after it."""
     start, newer = len(sizes), 0
-    while start and sizes[start - 1] < GROWTH * max(newer, 1):
+    while start and (not newer or sizes[start - 1] < GROWTH * newer):
         start -= 1
         newer += sizes[start]
     return sizes[start:]

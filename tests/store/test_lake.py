@@ -1,5 +1,6 @@
 """The contract of the store: rows by id, written once, whoever writes."""
 
+import math
 import multiprocessing
 import os
 import subprocess
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from memex.errors import DiskFull, SchemaError, StoreBusy, StoreError
 from memex.model import Message
 from memex.store import lake as lake_module
-from memex.store.lake import Lake, in_list
+from memex.store.lake import Lake, in_list, tail_of
 from memex.store.migrations import migrate
 from memex.store.readers import Readers
 from memex.store.schemas import SCHEMA_VERSION, TABLES, has_vector, schema, to_arrow
@@ -123,6 +124,20 @@ def test_many_small_commits_are_compacted(lake):
         lake.upsert("messages", messages([f"m{number}"]))
         assert len(lake.dataset("messages").get_fragments()) <= lake_module.TAIL + 2
     assert len(stored(lake)) == 60
+
+
+@given(st.lists(st.integers(1, 10_000), min_size=1, max_size=300))
+def test_commits_of_any_sizes_leave_few_files_and_rewrite_each_row_a_few_times(commits):
+    files, rewritten = [], 0
+    for rows in commits:
+        files.append(rows)
+        tail = tail_of(files)
+        if len(tail) > lake_module.TAIL:
+            files[-len(tail) :] = [sum(tail)]
+            rewritten += sum(tail)
+        orders = math.log(sum(files), lake_module.GROWTH)
+        assert len(files) <= lake_module.TAIL + orders + 1
+    assert rewritten <= sum(commits) * lake_module.GROWTH * (orders + 1)
 
 
 def test_small_commits_to_a_large_table_rewrite_the_small_files_only(lake):
