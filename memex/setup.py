@@ -74,8 +74,13 @@ class Memex:
         from memex.sources.ingest import Ingest
         from memex.sources.registry import ADAPTERS
 
-        roots = {cli: roots for cli, roots in self.settings.sources.roots.items() if cli in ADAPTERS}
-        return Ingest(self.archive, self.lake, ADAPTERS, roots, self.settings.sources.exclude)
+        return Ingest(self.archive, self.lake, ADAPTERS, self.roots(), self.settings.sources.exclude)
+
+    def roots(self) -> dict[str, tuple[Path, ...]]:
+        """Name the folders of each CLI that are read, as far as they exist now where a pattern names them."""
+        from memex.sources.registry import ADAPTERS
+
+        return {cli: roots for cli, roots in self.settings.sources.roots.items() if cli in ADAPTERS}
 
     @cached_property
     def forget(self) -> "Forget":
@@ -197,17 +202,24 @@ class Memex:
             self.calibrations,
         )
 
+    @property
+    def here(self) -> "Summarise":
+        """Summaries that are written in this process while logs are read."""
+        from memex.live.watch import Here
+
+        return Here(self.compact, self.lake, self.summary_index)
+
     def watch(self, tell: Callable[[str], None], summarise: "Summarise | None" = None) -> "Watch":
         """Live reading; `tell` gets one line about each thing that happened.
 
         Summaries are written in this process unless `summarise` has them written elsewhere; then a large backlog
         is left to the hourly flow.
         """
-        from memex.live.watch import Here, Watch
+        from memex.live.watch import Watch
 
-        here = Here(self.compact, self.lake, self.summary_index)
         most = None if summarise is None else MOST_AT_START
-        return Watch(self.ingest, self.lake, self.raw_index, self.compact, summarise or here, tell, most)
+        indexes = self.raw_index, self.summary_index
+        return Watch(self.ingest, self.lake, *indexes, self.compact, summarise or self.here, tell, self.roots, most)
 
 
 def sample_folder() -> Path:

@@ -17,6 +17,8 @@ from memex.store.schemas import SUMMARY_TABLES
 if TYPE_CHECKING:
     import polars as pl
 
+FAR_AHEAD = timedelta(days=1)
+"""A time so far ahead is not waited for."""
 UNIT = ("session_id", "prompt_number")
 """Where a unit stands; the prompt number of a session's unit is 0."""
 
@@ -79,7 +81,8 @@ def stored_rows(lake: Lake, level: SummaryLevel, sessions: Sequence[str] | None)
 def talk_states(lake: Lake, now: datetime, idle: timedelta, sessions: Sequence[str] | None) -> "pl.DataFrame":
     """Read the answered talks, each with whether it is `complete` and its session `over`.
 
-    A talk is complete when another prompt followed it, or when its session has been silent for `idle`.
+    A talk is complete when another prompt followed it, or when its session has been silent for `idle`; an end that
+    lies FAR_AHEAD is a wrong clock's.
     Columns: `id, session_id, prompt_number, content, ended_at, project_id, project, cwd, over, complete`.
     """
     import polars as pl
@@ -91,7 +94,8 @@ def talk_states(lake: Lake, now: datetime, idle: timedelta, sessions: Sequence[s
         ["id", "project_id", "project", "cwd", "ended_at", "kind"],
         None if sessions is None else in_list("id", sessions),
     ).rename({"id": "session_id", "ended_at": "session_end"})
-    over = pl.col("session_end").is_null() | (pl.col("session_end") <= now - idle)
+    end = pl.col("session_end")
+    over = end.is_null() | (end <= now - idle) | (end > now + FAR_AHEAD)
     last = pl.col("prompt_number") == pl.col("prompt_number").max().over("session_id")
     return (
         talks.filter(~pl.col("superseded"))

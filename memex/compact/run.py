@@ -11,7 +11,7 @@ from memex.compact.units import growing_units, wanted_units
 from memex.compact.write import write_units
 from memex.llm.base import SummaryLevel, Writer
 from memex.settings import CompactSettings
-from memex.store.lake import Lake, in_list
+from memex.store.lake import LOCK_SECONDS, Lake, in_list
 from memex.store.schemas import SUMMARY_TABLES, to_arrow
 
 if TYPE_CHECKING:
@@ -90,15 +90,18 @@ class Compact:
         delay: timedelta = timedelta(),
         force: bool = False,
         tick: Tick = lambda _count: None,
+        patience: float = LOCK_SECONDS,
     ) -> CompactReport:
         """Make what is pending in these sessions. Each level is one commit, so an interrupted run resumes.
 
-        Whoever else is at one of these sessions is waited for: what it made need not be made twice.
+        Whoever else is at one of these sessions is waited for, `patience` seconds: what it made need not be made
+        twice.
 
         Raises:
-            StoreBusy: something was forgotten meanwhile, perhaps what was read here; nothing of it was written.
+            StoreBusy: it took longer; or something was forgotten meanwhile, perhaps what was read here, and nothing
+                of it was written.
         """
-        with self.lake.alone_with(sessions):
+        with self.lake.alone_with(sessions, patience):
             return self._run(sessions, delay, force, tick)
 
     def _run(self, sessions: Sequence[str], delay: timedelta, force: bool, tick: Tick) -> CompactReport:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import orjson
@@ -29,6 +29,8 @@ from memex.search.tokens import RULES
 
 if TYPE_CHECKING:
     import duckdb
+
+Result = TypeVar("Result")
 
 GROWTH = 4
 """A part is at least so many times larger than the next newer one."""
@@ -56,7 +58,7 @@ class TextIndex:
 
     def compare(self, wanted: Mapping[str, str], sessions: Sequence[str] | None = None) -> Change:
         """Compare the wanted documents (key → digest) with the indexed ones, all or those of some sessions."""
-        indexed = self._indexed(self._parts(), sessions)
+        indexed = self._read(lambda connection, parts: _indexed(connection, parts, sessions)) or {}
         add = frozenset(key for key, digest in wanted.items() if key not in indexed or indexed[key][0] != digest)
         return Change(add, frozenset(place for key, (digest, place) in indexed.items() if wanted.get(key) != digest))
 
@@ -87,22 +89,26 @@ class TextIndex:
 
     def search(self, query: Query, limit: int) -> list[dict[str, Any]]:
         """Find documents by BM25, best first: the columns of Doc, and `score`."""
-        for attempt in range(READ_ATTEMPTS):
-            parts = self._parts()
-            if not parts:
-                return []
-            try:
-                with closing(self._open(parts)) as connection:
-                    return ranked(connection, parts, query, limit)
-            except Exception as error:  # a part was replaced between reading the pointer and opening it
-                if attempt == READ_ATTEMPTS - 1 or all((self.root / part.name).exists() for part in parts):
-                    raise error
-                time.sleep(0.02 * 2**attempt)
-        return []
+        return self._read(lambda connection, parts: ranked(connection, parts, query, limit)) or []
 
     def count(self) -> int:
         """Count the documents in force."""
         return sum(part.docs - part.void for part in self._parts())
+
+    def _read(self, read: "Callable[[duckdb.DuckDBPyConnection, Sequence[Part]], Result]") -> Result | None:
+        """Read the parts in force; None when there are none."""
+        for attempt in range(READ_ATTEMPTS):
+            parts = self._parts()
+            if not parts:
+                return None
+            try:
+                with closing(self._open(parts)) as connection:
+                    return read(connection, parts)
+            except Exception as error:  # a part was replaced between reading the pointer and opening it
+                if attempt == READ_ATTEMPTS - 1 or all((self.root / part.name).exists() for part in parts):
+                    raise error
+                time.sleep(0.02 * 2**attempt)
+        return None
 
     def _open(self, parts: Sequence[Part]) -> "duckdb.DuckDBPyConnection":
         import duckdb
@@ -112,27 +118,6 @@ class TextIndex:
             path = str(self.root / part.name).replace("'", "''")
             connection.execute(f"ATTACH '{path}' AS p{number} (READ_ONLY)")
         return connection
-
-    def _indexed(self, parts: Sequence[Part], sessions: Sequence[str] | None) -> dict[str, tuple[str, Place]]:
-        """Read digest and place of the documents in force, by key."""
-        void: set[Place] = set()
-        for part in parts:
-            void.update(self._read(part, "SELECT part, doc FROM void"))
-        where = "" if sessions is None else " WHERE session_id IN (SELECT unnest($1::VARCHAR[]))"
-        values = [] if sessions is None else [list(sessions)]
-        return {
-            key: (digest, (part.name, doc))
-            for part in parts
-            for key, digest, doc in self._read(part, f"SELECT key, digest, doc FROM docs{where}", values)
-            if (part.name, doc) not in void
-        }
-
-    def _read(self, part: Part, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        import duckdb
-
-        with closing(duckdb.connect(str(self.root / part.name), read_only=True)) as connection:
-            rows: list[Any] = connection.execute(query, list(values)).fetchall()
-            return rows
 
     def _parts(self) -> list[Part]:
         """Read which parts are in force; none, when they were made by other rules than those of today."""
@@ -154,6 +139,26 @@ class TextIndex:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+
+
+def _indexed(
+    connection: "duckdb.DuckDBPyConnection", parts: Sequence[Part], sessions: Sequence[str] | None
+) -> dict[str, tuple[str, Place]]:
+    """Read digest and place of the documents in force, by key."""
+
+    def read(query: str, values: Sequence[Any] = ()) -> list[Any]:
+        rows: list[Any] = connection.execute(query, list(values)).fetchall()
+        return rows
+
+    where = "" if sessions is None else " WHERE session_id IN (SELECT unnest($1::VARCHAR[]))"
+    values = [] if sessions is None else [list(sessions)]
+    void = {place for n in range(len(parts)) for place in read(f"SELECT part, doc FROM p{n}.void")}
+    return {
+        key: (digest, (part.name, doc))
+        for n, part in enumerate(parts)
+        for key, digest, doc in read(f"SELECT key, digest, doc FROM p{n}.docs{where}", values)
+        if (part.name, doc) not in void
+    }
 
 
 def _settled(parts: Sequence[Part], size: int) -> tuple[list[Part], list[Part]]:

@@ -61,9 +61,11 @@ class Watching:
             self.lines.append(line.rstrip())
 
 
-def until(happened: Callable[[], bool], complaint: Callable[[], str] = lambda: "it did not happen") -> None:
+def until(
+    happened: Callable[[], bool], complaint: Callable[[], str] = lambda: "it did not happen", patience: float = PATIENCE
+) -> None:
     """Wait until something is so."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while not happened():
         assert time.monotonic() < end, complaint()
         time.sleep(0.1)

@@ -246,6 +246,7 @@ SEARCH_IN_A_LOOP = textwrap.dedent("""
     while not Path(sys.argv[2]).exists():
         rows = index.search(Query("steady"), 10)
         assert [row["key"] for row in rows] == ["a"], rows
+        assert "a" not in index.compare({"a": "steady"}).add
         searches += 1
     print(searches)
 """)
