@@ -12,6 +12,9 @@ from memex.errors import ConfigError, HomeError, translated_os_errors
 from memex.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from memex.backup.home import Home
+    from memex.backup.restore import Restore
+    from memex.backup.run import Backup
     from memex.compact.run import Compact
     from memex.embed.base import Embedder
     from memex.forget.run import Forget
@@ -83,6 +86,28 @@ class Memex:
         from memex.forget.run import Forget
 
         return Forget(self.home, self.archive, self.acts, self.lake, self.ingest, self.raw_index, self.summary_index)
+
+    @cached_property
+    def backup(self) -> "Backup":
+        """What nothing else can bring back, to a file or folder."""
+        from memex.backup.run import Backup
+
+        return Backup(self._home_parts())
+
+    @cached_property
+    def restore(self) -> "Restore":
+        """A backup into this home."""
+        from memex.backup.restore import Restore
+
+        def open_home(folder: Path) -> "Home":
+            return Memex(self.settings.model_copy(update={"home": folder}))._home_parts()
+
+        return Restore(self._home_parts(), open_home)
+
+    def _home_parts(self) -> "Home":
+        from memex.backup.home import Home
+
+        return Home(self.home, self.archive, self.acts, self.lake, self.ingest, self.forget.finish)
 
     @cached_property
     def writer(self) -> "Writer":
