@@ -58,7 +58,8 @@ def united(
     >>> united(["ab"], ["abc", "x"], lambda a, b: b.startswith(a), True)
     ['x', 'abc']
     """
-    found, new = list(ours), []
+    found = list(ours)
+    new: list[One] = []
     for one in theirs:
         if any(begins(one, other) and not is_damaged(other) for other in (*found, *new)):
             continue
@@ -73,27 +74,37 @@ def united(
     return [*found[:at], *new, *found[at:]]
 
 
-def unite(ours: Generation, theirs: Generation, is_here: Callable[[Kept], bool]) -> bool:
-    """Take what another archive has of a source into ours; tell whether anything changed.
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All generations of a source of ours, some of which another archive has; nothing is written yet."""
+
+    ours: Generation
+    found: tuple[Generation, ...]
+
+    def lay_down(self) -> None:
+        """Put them in our archive, in force at once.
+
+        Raises:
+            DiskFull, HomeError: it cannot be written; what was kept stays as it was.
+        """
+        log, mine = self.ours.archive.log_of(self.ours.kept), _all(self.ours)
+        rewrite = 1 + max((chunk.rewrite for one in (*mine, *self.found) for chunk in one.chunks), default=0)
+        moved = {number: one for number, one in enumerate(self.found, 1) if one not in mine[number - 1 : number]}
+        anew = {number: _laid_down(one, log, number, rewrite) for number, one in moved.items()}
+        sync(frames_path(log, number, rewrite) for number in anew)
+        put_in_force(log, replace(self.ours.kept, generation=len(self.found)), anew)
+
+
+def union_of(ours: Generation, theirs: Generation, is_here: Callable[[Kept], bool]) -> Union | None:
+    """See what another archive has of a source that ours has not; None when that is nothing.
 
     Both name the source by any of its generations. `is_here` tells whether its file is on this machine: then our
     latest generation stays the latest, for it is what will grow.
-
-    Raises:
-        DiskFull, HomeError: it cannot be written; what was kept stays as it was.
     """
-    log = ours.archive.log_of(ours.kept)
-    mine, others = _all(ours), _all(theirs)
-    last = is_here(ours.kept) or _last_read(log) >= _last_read(theirs.archive.log_of(theirs.kept))
-    found = united(mine, others, _begins, last, Generation.is_damaged)
-    if found == mine:
-        return False
-    rewrite = 1 + max((chunk.rewrite for one in (*mine, *others) for chunk in one.chunks), default=0)
-    moved = {number: one for number, one in enumerate(found, 1) if one not in mine[number - 1 : number]}
-    anew = {number: _laid_down(one, log, number, rewrite) for number, one in moved.items()}
-    sync(frames_path(log, number, rewrite) for number in anew)
-    put_in_force(log, replace(ours.kept, generation=len(found)), anew)
-    return True
+    mine = _all(ours)
+    is_last = is_here(ours.kept) or _last_read(ours) >= _last_read(theirs)
+    found = united(mine, _all(theirs), _begins, is_last, Generation.is_damaged)
+    return None if found == mine else Union(ours, tuple(found))
 
 
 def _all(one: Generation) -> list[Generation]:
@@ -126,5 +137,6 @@ def _places(one: Generation) -> list[tuple[int, int, str]]:
     return [(chunk.at, chunk.size, chunk.sha256) for chunk in one.chunks]
 
 
-def _last_read(log: Path) -> str:
-    return max((event["read"]["at"] for event in read_events(log) if "read" in event), default="")
+def _last_read(one: Generation) -> str:
+    events = read_events(one.archive.log_of(one.kept))
+    return max((event["read"]["at"] for event in events if "read" in event), default="")

@@ -59,16 +59,16 @@ def choose(table: str, ours: Iterable[Mapping[str, Any]], theirs: Iterable[Mappi
     return Choice(frozenset(take), replaced)
 
 
-def merge_rows(lake: Lake, table: str, path: Path) -> int:
-    """Take the rows of a Parquet file into a table; return how many were new, or newer.
+def merge_rows(lake: Lake, table: str, path: Path, epoch: int) -> int:
+    """Take the rows of a Parquet file into a table; return how many were new, newer, or no longer served.
 
-    Vectors of another dimension than the table's are left out, and made again.
+    Vectors of another dimension than the table's are left out, and made again. `epoch` is that of the time at which
+    nothing in the file was forgotten.
 
     Raises:
         StoreBusy: something was forgotten meanwhile (Transient).
         DiskFull: no space left; the same again goes on.
     """
-    epoch = lake.epoch()
     columns = [name for name in schema(table).names if name in (*_ABOUT, *_TIMES)]
     theirs = [row for batch in batches_in(path, columns) for row in batch.to_pylist()]
     choice = choose(table, lake.scan(table, columns).to_pylist(), _padded(theirs, columns))

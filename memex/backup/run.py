@@ -94,7 +94,8 @@ class Backup:
         self, out: Folder | Tarball, tick: Callable[[int], None]
     ) -> tuple[dict[str, Kept], tuple[str, ...]]:
         """Copy sources, then acts; name the logs that became others, and the files that are not there."""
-        changed, lost = {}, []
+        changed: dict[str, Kept] = {}
+        lost: list[str] = []
         for done, source in enumerate(sources_of(self.home.archive), 1):
             grown = out.put(source.log)
             for frames in source.frames:

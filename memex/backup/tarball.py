@@ -61,8 +61,8 @@ class Tarball:
         self._add(copied_bytes(HEAD, orjson.dumps(head())))
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._open.__exit__(*error)  # type: ignore[arg-type]
+    def __exit__(self, *_error: object) -> None:
+        self._open.close()
         self._aside.unlink(missing_ok=True)
 
     def put(self, what: Copied, grown: bool = False) -> bool:  # noqa: ARG002 - nothing was there before
@@ -89,7 +89,7 @@ class Tarball:
         member.size, member.mode = what.size, 0o600
         hashing = _Hashing(what.file)
         with translated_os_errors(self._aside):
-            self._tar.addfile(member, hashing)  # type: ignore[arg-type]
+            self._tar.addfile(member, hashing)
         return Entry(what.name, ((what.size, hashing.sha256.hexdigest()),))
 
 
