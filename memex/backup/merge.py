@@ -118,7 +118,9 @@ def _make_room(lake: Lake, table: str, path: Path) -> None:
 
 
 def _picked(rows: "pa.Table", ids: frozenset[str]) -> "pa.Table":
-    return rows.take([place for place, key in enumerate(rows["id"].to_pylist()) if key in ids])
+    import pyarrow as pa
+
+    return rows.filter(pa.array([key in ids for key in rows["id"].to_pylist()], pa.bool_()))
 
 
 def _fitting(lake: Lake, table: str, rows: "pa.Table") -> "pa.Table":
