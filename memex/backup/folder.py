@@ -27,13 +27,14 @@ class Folder:
         self._touched: list[Path] = []
 
     def __enter__(self) -> "Folder":
-        if self.old is None:
-            if self.target.exists() and any(self.target.iterdir()):
-                raise not_a_backup(f"{self.target} is not empty, and")
-            self._root = self.target.with_name(f".{self.target.name}.aside")
-            with translated_os_errors(self._root):
-                shutil.rmtree(self._root, ignore_errors=True)
-                self._root.mkdir(parents=True, mode=0o700)
+        aside = self.target.with_name(f".{self.target.name}.aside")
+        with translated_os_errors(aside):
+            shutil.rmtree(aside, ignore_errors=True)  # of one that was stopped
+            if self.old is None:
+                if self.target.exists() and any(self.target.iterdir()):
+                    raise not_a_backup(f"{self.target} is not empty, and")
+                self._root = aside
+                aside.mkdir(parents=True, mode=0o700)
         return self
 
     def __exit__(self, *_error: object) -> None:
