@@ -92,7 +92,7 @@ class Memex:
         """What nothing else can bring back, to a file or folder."""
         from memex.backup.run import Backup
 
-        return Backup(self._home_parts())
+        return Backup(self.parts)
 
     @cached_property
     def restore(self) -> "Restore":
@@ -100,11 +100,13 @@ class Memex:
         from memex.backup.restore import Restore
 
         def open_home(folder: Path) -> "Home":
-            return Memex(self.settings.model_copy(update={"home": folder}))._home_parts()
+            return Memex(self.settings.model_copy(update={"home": folder})).parts
 
-        return Restore(self._home_parts(), open_home)
+        return Restore(self.parts, open_home)
 
-    def _home_parts(self) -> "Home":
+    @property
+    def parts(self) -> "Home":
+        """What backups are made of, and restored into."""
         from memex.backup.home import Home
 
         return Home(self.home, self.archive, self.acts, self.lake, self.ingest, self.forget.finish)

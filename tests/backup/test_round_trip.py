@@ -97,6 +97,34 @@ def test_only_what_is_new_is_written(tmp_path):
     assert prompts(there) == prompts(here)
 
 
+def test_what_a_stopped_backup_left_is_cut_off(tmp_path):
+    here = home_at(tmp_path / "here")
+    log = talk(log_in(tmp_path / "here" / "claude"), "one")
+    log.write()
+    refresh(here).backup.run(tmp_path / "backup")
+    for path in (tmp_path / "backup" / "archive").rglob("*.*"):
+        path.write_bytes(path.read_bytes() + b"left" * 9)
+    here.backup.run(tmp_path / "backup")
+    assert tree(tmp_path / "backup" / "archive") == tree(here.archive.root)
+    for path in (tmp_path / "backup" / "archive").rglob("*.*"):
+        path.write_bytes(path.read_bytes() + b"left" * 9)
+    talk(log, "two").write()
+    refresh(here).backup.run(tmp_path / "backup")
+    assert tree(tmp_path / "backup" / "archive") == tree(here.archive.root)
+
+
+def test_file_of_the_same_size_and_other_content_is_written(tmp_path):
+    here = home_at(tmp_path / "here")
+    here.acts.add("merge_projects", source="dir:/a", target="dir:/b")
+    here.backup.run(tmp_path / "backup")
+    here.acts.overwrite(lambda line: line.replace(b"dir:/a", b"dir:/x"))
+    here.backup.run(tmp_path / "backup")
+    there = home_at(tmp_path / "there")
+    there.restore.run(tmp_path / "backup")
+    assert tree(there.archive.root) == tree(here.archive.root)
+    assert len(list((tmp_path / "backup" / "archive").iterdir())) == 1
+
+
 def test_file_is_replaced(here, tmp_path):
     path = tmp_path / "backup.tar.zst"
     here.backup.run(path)
