@@ -52,10 +52,13 @@ class Folder:
             self.files[what.name] = self._append(what, Entry(stored, ()))
         return False
 
-    def keep(self, name: str) -> None:
-        """Leave a file as it is."""
-        assert self.old
-        self.files[name] = self.old.files[name]
+    def keep(self, name: str) -> bool:
+        """Leave a file as it is; tell whether it is there."""
+        old = self.old.files.get(name) if self.old else None
+        if old is None or not self._is_there(old):
+            return False
+        self.files[name] = old
+        return True
 
     def publish(self, manifest: Manifest) -> None:
         """Put the new backup in the place of the old one."""
@@ -70,19 +73,29 @@ class Folder:
             else:
                 self._sweep()
 
+    def old_file(self, name: str) -> Path | None:
+        """Find a file of the old backup; None when it is missing, or not what was written."""
+        entry = self.old.files.get(name) if self.old else None
+        path = self.target / entry.stored if entry else None
+        if entry is None or path is None or not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return path if begins_with(file, entry.parts) else None
+
     def old_bytes(self, name: str) -> bytes:
-        """Read a file of the old backup."""
-        assert self.old
-        entry = self.old.files[name]
-        with (self.target / entry.stored).open("rb") as file:
-            return file.read(entry.size)
+        """Read a file of the old backup; nothing when it is missing, or not what was written."""
+        path = self.old_file(name)
+        return path.read_bytes()[: self.old.files[name].size] if path and self.old else b""
 
     def _goes_on(self, old: Entry, what: Copied, grown: bool) -> bool:
-        path = self._root / old.stored
-        if what.size < old.size or not path.is_file() or path.stat().st_size < old.size:
+        if what.size < old.size or not self._is_there(old):
             return False
         what.file.seek(0)
         return grown or begins_with(what.file, old.parts)
+
+    def _is_there(self, old: Entry) -> bool:
+        path = self._root / old.stored
+        return path.is_file() and path.stat().st_size >= old.size
 
     def _append(self, what: Copied, old: Entry) -> Entry:
         path = self._root / old.stored

@@ -41,10 +41,9 @@ def _missing(home: Home, out: Folder, changed: Mapping[str, Kept]) -> Iterator[s
     if not _forgot_since(home, out):
         for table in PAID:
             name = f"rows/{table}.parquet"
-            old = out.old.files.get(name)
-            if old and out.files[name] != old:
+            if out.files[name] != out.old.files.get(name) and (path := out.old_file(name)):
                 mine = set(home.lake.scan(table, ["id"])["id"].to_pylist())
-                if gone := len(ids_in(out.target / old.stored) - mine):
+                if gone := len(ids_in(path) - mine):
                     yield f"{gone} rows of {table}"
 
 
@@ -62,7 +61,5 @@ def _places(kept: Kept, generation: int) -> list[tuple[int, int, str]]:
 
 
 def _forgot_since(home: Home, out: Folder) -> bool:
-    assert out.old
-    then = out.old_bytes(ACTS) if ACTS in out.old.files else b""
-    before = {act.get("id") for act in events_in(then) if act.get("act") == "forget"}
+    before = {act.get("id") for act in events_in(out.old_bytes(ACTS)) if act.get("act") == "forget"}
     return any(act["id"] not in before for act in home.acts.read("forget"))

@@ -81,8 +81,7 @@ class Backup:
         for table in TABLES:
             name = f"rows/{table}.parquet"
             states[table] = state_of(self.home.lake, table)
-            if out.old and name in out.old.files and out.old.states.get(table) == states[table]:
-                out.keep(name)
+            if out.old and out.old.states.get(table) == states[table] and out.keep(name):
                 counts[table] = out.old.counts[table]
                 continue
             with exported(self.home.lake, table) as (file, count):

@@ -191,6 +191,20 @@ def test_home_that_lost_summaries_does_not_replace_its_backup(here, tmp_path):
     assert story(broken)["talk_summaries"] == rows
 
 
+def test_backup_that_lost_files_is_made_whole(here, tmp_path):
+    here.backup.run(tmp_path / "backup")
+    for number, path in enumerate(sorted(path for path in (tmp_path / "backup").rglob("*.*") if path.is_file())):
+        if path.name != "manifest.json":
+            path.unlink() if number % 2 else path.write_bytes(b"")
+    with_vectors(here)
+    here.acts.add("merge_projects", source="dir:/a", target="dir:/b")
+    here.backup.run(tmp_path / "backup")
+    there = home_at(tmp_path / "there")
+    there.restore.run(tmp_path / "backup")
+    assert tree(there.archive.root) == tree(here.archive.root)
+    assert story(there)["talk_summaries"] == story(here)["talk_summaries"]
+
+
 def test_another_home_does_not_replace_a_backup(here, tmp_path):
     here.backup.run(tmp_path / "backup")
     with pytest.raises(BackupError, match="holds what this home does not"):
