@@ -54,6 +54,7 @@ class Tarball:
 
         with translated_os_errors(self._aside):
             self._aside.parent.mkdir(parents=True, exist_ok=True)
+            self._aside.touch(0o600)
             self._file = self._open.enter_context(self._aside.open("wb"))
             packer = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
             packed = self._open.enter_context(packer.stream_writer(self._file, closefd=False))

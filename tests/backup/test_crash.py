@@ -44,9 +44,9 @@ WORD = "xyzzy-plugh-42"
 
 def struck(memex, step, verb, place):
     """Run a verb in another process, kill it at some step; return how many steps it made, none when it was killed."""
-    env = {
-        **os.environ, "MEMEX_HOME": str(memex.home), "CLAUDE_CONFIG_DIR": str(memex.settings.sources.claude_config_dir),
-    }  # fmt: skip
+    claude_dir = memex.settings.sources.claude_config_dir
+    env = {**os.environ, "MEMEX_HOME": str(memex.home), "CLAUDE_CONFIG_DIR": str(claude_dir)}
+    env["PYTHONDONTWRITEBYTECODE"] = "1"  # each run makes the same steps
     command = [sys.executable, "-c", STRUCK, str(step), verb, str(place)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=env)
     if done.returncode == -signal.SIGKILL:

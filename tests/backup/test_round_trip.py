@@ -134,6 +134,7 @@ def test_file_is_replaced(here, tmp_path):
     there.restore.run(path)
     assert tree(there.archive.root) == tree(here.archive.root)
     assert [p.name for p in tmp_path.glob("*backup*")] == ["backup.tar.zst"]
+    assert path.stat().st_mode & 0o77 == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
