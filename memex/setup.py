@@ -12,6 +12,9 @@ from memex.errors import ConfigError, HomeError, translated_os_errors
 from memex.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from memex.backup.home import Home
+    from memex.backup.restore import Restore
+    from memex.backup.run import Backup
     from memex.compact.run import Compact
     from memex.embed.base import Embedder
     from memex.forget.run import Forget
@@ -88,6 +91,30 @@ class Memex:
         from memex.forget.run import Forget
 
         return Forget(self.home, self.archive, self.acts, self.lake, self.ingest, self.raw_index, self.summary_index)
+
+    @cached_property
+    def backup(self) -> "Backup":
+        """What nothing else can bring back, to a file or folder."""
+        from memex.backup.run import Backup
+
+        return Backup(self.parts)
+
+    @cached_property
+    def restore(self) -> "Restore":
+        """A backup into this home."""
+        from memex.backup.restore import Restore
+
+        def open_home(folder: Path) -> "Home":
+            return Memex(self.settings.model_copy(update={"home": folder})).parts
+
+        return Restore(self.parts, open_home)
+
+    @property
+    def parts(self) -> "Home":
+        """What backups are made of, and restored into."""
+        from memex.backup.home import Home
+
+        return Home(self.home, self.archive, self.acts, self.lake, self.ingest, self.forget.finish)
 
     @cached_property
     def writer(self) -> "Writer":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from memex.forget.files import clean_files
+from memex.forget.files import clean_files, drop_stopped_restore
 from memex.forget.rows import RAW, SUMMARIES, Going
 from memex.forget.survey import Survey, rows_of, survey
 from memex.forget.target import Act, Target, act_of
@@ -127,6 +127,7 @@ class Forget:
     def _carry_out(self, found: Survey) -> None:
         """Do all that a survey found. What was made last goes first: what it was made from leads to it."""
         tombstones = self._tombstones()
+        drop_stopped_restore(self.home)
         clean_files(self.home, tombstones, {key for ids in found.going.rows.values() for key in ids})
         self.acts.overwrite(tombstones.clean)
         self._delete_derived(found.going)
