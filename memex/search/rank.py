@@ -12,8 +12,10 @@ from memex.search.tokens import query_tokens
 if TYPE_CHECKING:
     import duckdb
 
-MAX_TOKENS = 64
-"""Tokens of a question that count."""
+MAX_TOKENS = 128
+"""Tokens of a question that count, the rarest: a long one is mostly common words."""
+MAX_READ = 4096
+"""Tokens of a question that are looked up."""
 
 NOTHING = "SELECT 0 AS part, 0::UINTEGER AS doc, 0 AS tf, 0 AS len, 0 AS refusal, 0 AS size, 0 AS idf WHERE false"
 
@@ -33,7 +35,7 @@ def ranked(
 
     The parts are attached to the connection as p0, p1, …
     """
-    asked = [_Term(token) for token in query_tokens(query.text)[:MAX_TOKENS]]
+    asked = [_Term(token) for token in query_tokens(query.text)[:MAX_READ]]
     refused = [
         _Term(token, number, len(tokens))
         for number, tokens in enumerate(map(query_tokens, query.without), 1)
@@ -42,38 +44,44 @@ def ranked(
     condition, values = query.as_sql()
     if not asked and not values:
         return []
+    docs = sum(part.docs for part in parts)
     known = [_terms(connection, number, [*asked, *refused]) for number in range(len(parts))]
+    having = {term.token: sum(of_part.get(term.token, (0, 0))[1] for of_part in known) for term in [*asked, *refused]}
+    if len(asked) > MAX_TOKENS:
+        asked = sorted((term for term in asked if having[term.token]), key=lambda term: having[term.token])[:MAX_TOKENS]
     filled = {
-        "found": _found([*asked, *refused], known, sum(part.docs for part in parts)),
+        "found": _found([*asked, *refused], known, {token: _idf(n, docs) for token, n in having.items()}),
         "docs": _union("SELECT {n} AS part, * FROM p{n}.docs", parts),
         "void": _void(parts),
         "condition": condition,
         "filtered": f"JOIN docs USING (part, doc) WHERE {condition}" if values else "",
     }
-    if asked:
-        mean = sum(part.length for part in parts) / max(1, sum(part.docs for part in parts))
-        values |= {"mean": max(1.0, mean), "asked": len(asked)}
-    text = sql("search_bm25" if asked else "search_newest").format(**filled)
-    cursor = connection.execute(text, values | {"limit": limit})
+    mean = sum(part.length for part in parts) / max(1, docs)
+    numbers = {"mean": max(1.0, mean), "asked": len(asked), "limit": limit}
+    text = sql("search_bm25" if asked else "search_newest").format(**filled, **numbers)
+    cursor = connection.execute(text, values or None)
     names = [column[0] for column in cursor.description or ()]
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
     return [{**row, "ts": row["ts"] and row["ts"].replace(tzinfo=UTC)} for row in rows]
 
 
 def _terms(connection: "duckdb.DuckDBPyConnection", part: int, terms: Sequence[_Term]) -> dict[str, tuple[int, int]]:
-    """Look terms up in a part: the number of each, and how many documents have it."""
-    wanted = list(dict.fromkeys(term.token for term in terms))
-    rows = connection.execute(sql("find_terms").format(part=f"p{part}"), {"terms": wanted}).fetchall()
+    """Look terms up in a part: the number of each, and how many documents have it.
+
+    They are written into the query: for values beside it DuckDB looks for pandas each time, which takes longer.
+    """
+    tokens = dict.fromkeys(term.token.replace("'", "''") for term in terms)
+    wanted = ", ".join(f"'{token}'" for token in tokens)
+    rows = connection.execute(sql("find_terms").format(part=f"p{part}", terms=wanted)).fetchall() if wanted else []
     return {token: (tid, df) for token, tid, df in rows}
 
 
-def _found(terms: Sequence[_Term], known: Sequence[Mapping[str, tuple[int, int]]], docs: int) -> str:
+def _found(terms: Sequence[_Term], known: Sequence[Mapping[str, tuple[int, int]]], weights: Mapping[str, float]) -> str:
     """Write the query for the postings of the terms: numbers as literals, so that only their rows are read."""
-    total = {term.token: sum(of_part.get(term.token, (0, 0))[1] for of_part in known) for term in terms}
     queries = []
     for number, of_part in enumerate(known):
         rows = [
-            f"({of_part[term.token][0]}, {term.refusal}, {term.size}, {_idf(total[term.token], docs)!r}::DOUBLE)"
+            f"({of_part[term.token][0]}, {term.refusal}, {term.size}, {weights[term.token]!r}::DOUBLE)"
             for term in terms
             if term.token in of_part
         ]

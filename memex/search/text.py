@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
@@ -55,6 +56,8 @@ class TextIndex:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._lock = Lock()
+        self._opened: tuple[list[Part], duckdb.DuckDBPyConnection] | None = None
 
     def compare(self, wanted: Mapping[str, str], sessions: Sequence[str] | None = None) -> Change:
         """Compare the wanted documents (key → digest) with the indexed ones, all or those of some sessions."""
@@ -110,14 +113,18 @@ class TextIndex:
                 time.sleep(0.02 * 2**attempt)
         return None
 
-    def _open(self, parts: Sequence[Part]) -> "duckdb.DuckDBPyConnection":
+    def _open(self, parts: list[Part]) -> "duckdb.DuckDBPyConnection":
+        """Open the parts, or open them still: for one thread, which closes what it got."""
         import duckdb
 
-        connection = duckdb.connect()
-        for number, part in enumerate(parts):
-            path = str(self.root / part.name).replace("'", "''")
-            connection.execute(f"ATTACH '{path}' AS p{number} (READ_ONLY)")
-        return connection
+        with self._lock:
+            if self._opened is None or self._opened[0] != parts:
+                connection = duckdb.connect()
+                for number, part in enumerate(parts):
+                    path = str(self.root / part.name).replace("'", "''")
+                    connection.execute(f"ATTACH '{path}' AS p{number} (READ_ONLY)")
+                self._opened = parts, connection
+            return self._opened[1].cursor()
 
     def _parts(self) -> list[Part]:
         """Read which parts are in force; none, when they were made by other rules than those of today."""

@@ -266,3 +266,10 @@ def test_readers_never_fail_while_generations_are_swapped(index, tmp_path):
         assert reader.stdout
         assert int(reader.stdout.read()) > 0
         assert reader.wait(60) == 0
+
+
+def test_of_a_long_question_the_rare_words_count(index):
+    crowd = [doc(f"x{i}", " ".join(f"common{n}" for n in range(i, i + 200))) for i in range(30)]
+    refresh(index, [*crowd, doc("wanted", "the needle")])
+    asked = " ".join([f"common{n}" for n in range(230)] + [f"absent{n}" for n in range(300)] + ["needle"])
+    assert "wanted" in found(index, asked, limit=40)

@@ -3,7 +3,7 @@
 WITH found AS ({found}),
 scored AS (
     SELECT part, doc, count(*) AS matched,
-           sum(idf * tf * 2.2::DOUBLE / (tf + 1.2::DOUBLE * (0.25::DOUBLE + 0.75::DOUBLE * len / $mean))) AS score
+           sum(idf * tf * 2.2::DOUBLE / (tf + 1.2::DOUBLE * (0.25::DOUBLE + 0.75::DOUBLE * len / {mean}::DOUBLE))) AS score
     FROM found WHERE refusal = 0
     GROUP BY part, doc
 ),
@@ -11,9 +11,9 @@ refused AS (SELECT part, doc FROM found WHERE refusal > 0 GROUP BY part, doc, re
 void AS ({void}),
 docs AS ({docs}),
 best AS (
-    SELECT part, doc, score, row_number() OVER (ORDER BY matched = $asked DESC, score DESC, part, doc) AS place
+    SELECT part, doc, score, row_number() OVER (ORDER BY matched = {asked} DESC, score DESC, part, doc) AS place
     FROM scored ANTI JOIN void USING (part, doc) ANTI JOIN refused USING (part, doc) {filtered}
-    ORDER BY place LIMIT $limit
+    ORDER BY place LIMIT {limit}
 )
 SELECT key, session_id, prompt_number, level, cli, role, type, project, ts, content, score
 FROM best JOIN docs USING (part, doc)

@@ -8,4 +8,4 @@ SELECT key, session_id, prompt_number, level, cli, role, type, project, ts, cont
 FROM docs ANTI JOIN void USING (part, doc) ANTI JOIN refused USING (part, doc)
 WHERE {condition}
 ORDER BY ts DESC NULLS LAST, key
-LIMIT $limit
+LIMIT {limit}
