@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,7 @@ class Part:
         return self.docs + self.void
 
 
+@cache
 def sql(name: str) -> str:
     """Read a query of this package."""
     return files("memex.search").joinpath(f"sql/{name}.sql").read_text("utf-8")
