@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 CHUNK = 4000
 CHUNK_SIZE = 16 * 1024 * 1024
 """Documents, and characters of them, that are cut into tokens at once."""
+ROW_GROUP = 8192
+"""Rows that are skipped together when no wanted one is among them: a term is read without most of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,11 @@ def sql(name: str) -> str:
     return files("memex.search").joinpath(f"sql/{name}.sql").read_text("utf-8")
 
 
+def quoted(path: Path) -> str:
+    """Write a path as it stands between the quotes of SQL."""
+    return str(path).replace("'", "''")
+
+
 def build_part(folder: Path, docs: Iterable[Doc], void: Collection[Place], folded: Sequence[Part] = ()) -> Part:
     """Write new documents, and the living ones of `folded` parts, to a new file in `folder`.
 
@@ -83,10 +90,9 @@ def build_part(folder: Path, docs: Iterable[Doc], void: Collection[Place], folde
     name = f"{time.time_ns():x}-{uuid4().hex[:6]}.duckdb"
     path = folder / name
     try:
-        with closing(
-            duckdb.connect(str(path), config={"memory_limit": "600MB", "preserve_insertion_order": False})
-        ) as db:
-            db.execute(sql("create_part"))
+        config = {"memory_limit": "600MB", "preserve_insertion_order": False, "temp_directory": f"{path}.tmp"}
+        with closing(duckdb.connect(config=config)) as db:
+            db.execute(sql("create_part").format(path=quoted(path), rows=ROW_GROUP))
             _note_void(db, void)
             _fill(db, docs)
             for part in folded:
@@ -131,8 +137,7 @@ def _fill(db: "duckdb.DuckDBPyConnection", docs: Iterable[Doc]) -> None:
 
 def _attach(db: "duckdb.DuckDBPyConnection", path: Path) -> str:
     """Attach an older part for reading, and return the name that SQL knows it by."""
-    quoted = str(path).replace("'", "''")
-    db.execute(f"ATTACH IF NOT EXISTS '{quoted}' AS \"{path.stem}\" (READ_ONLY)")
+    db.execute(f"ATTACH IF NOT EXISTS '{quoted(path)}' AS \"{path.stem}\" (READ_ONLY)")
     return f'"{path.stem}"'
 
 

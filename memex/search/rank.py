@@ -17,6 +17,7 @@ MAX_TOKENS = 128
 MAX_READ = 4096
 """Tokens of a question that are looked up."""
 
+REFUSED = "SELECT part, doc FROM found WHERE refusal > 0 GROUP BY part, doc, refusal, size HAVING count(*) = size"
 NOTHING = "SELECT 0 AS part, 0::UINTEGER AS doc, 0 AS tf, 0 AS len, 0 AS refusal, 0 AS size, 0 AS idf WHERE false"
 
 
@@ -49,16 +50,15 @@ def ranked(
     having = {term.token: sum(of_part.get(term.token, (0, 0))[1] for of_part in known) for term in [*asked, *refused]}
     if len(asked) > MAX_TOKENS:
         asked = sorted((term for term in asked if having[term.token]), key=lambda term: having[term.token])[:MAX_TOKENS]
-    filled = {
-        "found": _found([*asked, *refused], known, {token: _idf(n, docs) for token, n in having.items()}),
-        "docs": _union("SELECT {n} AS part, * FROM p{n}.docs", parts),
-        "void": _void(parts),
-        "condition": condition,
-        "filtered": f"JOIN docs USING (part, doc) WHERE {condition}" if values else "",
-    }
     mean = sum(part.length for part in parts) / max(1, docs)
-    numbers = {"mean": max(1.0, mean), "asked": len(asked), "limit": limit}
-    text = sql("search_bm25" if asked else "search_newest").format(**filled, **numbers)
+    text = sql("search_bm25" if asked else "search_newest").format(
+        found=_found([*asked, *refused], known, {token: _idf(n, docs) for token, n in having.items()}),
+        docs=_union("SELECT {n} AS part, * FROM p{n}.docs", parts),
+        without=_without(parts, bool(refused), condition if values else "", joined=bool(asked)),
+        asked=len(asked),
+        mean=f"{max(1.0, mean)!r}::DOUBLE",
+        limit=limit,
+    )
     cursor = connection.execute(text, values or None)
     names = [column[0] for column in cursor.description or ()]
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -97,6 +97,18 @@ def _found(terms: Sequence[_Term], known: Sequence[Mapping[str, tuple[int, int]]
 
 def _idf(having: int, docs: int) -> float:
     return math.log(1 + (docs - having + 0.5) / (having + 0.5))
+
+
+def _without(parts: Sequence[Part], refusing: bool, condition: str, joined: bool) -> str:
+    """Write what documents must meet, and no more: each join takes time, also when it leaves nothing out."""
+    clauses = []
+    if any(part.void for part in parts):
+        clauses.append(f"ANTI JOIN ({_void(parts)}) USING (part, doc)")
+    if refusing:
+        clauses.append(f"ANTI JOIN ({REFUSED}) USING (part, doc)")
+    if condition and joined:
+        clauses.append(f"JOIN ({_union('SELECT {n} AS part, * FROM p{n}.docs', parts)}) USING (part, doc)")
+    return " ".join(clauses) + (f" WHERE {condition}" if condition else "")
 
 
 def _void(parts: Sequence[Part]) -> str:

@@ -23,7 +23,7 @@ import orjson
 from filelock import FileLock
 
 from memex.errors import translated_os_errors
-from memex.search.part import Doc, Part, Place, build_part
+from memex.search.part import Doc, Part, Place, build_part, quoted
 from memex.search.query import Query
 from memex.search.rank import ranked
 from memex.search.tokens import RULES
@@ -121,8 +121,7 @@ class TextIndex:
             if self._opened is None or self._opened[0] != parts:
                 connection = duckdb.connect()
                 for number, part in enumerate(parts):
-                    path = str(self.root / part.name).replace("'", "''")
-                    connection.execute(f"ATTACH '{path}' AS p{number} (READ_ONLY)")
+                    connection.execute(f"ATTACH '{quoted(self.root / part.name)}' AS p{number} (READ_ONLY)")
                 self._opened = parts, connection
             return self._opened[1].cursor()
 

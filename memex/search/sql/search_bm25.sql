@@ -2,19 +2,17 @@
 -- words come first. Filters and refusals apply before the best are taken, and only these are read whole.
 WITH found AS ({found}),
 scored AS (
-    SELECT part, doc, count(*) AS matched,
-           sum(idf * tf * 2.2::DOUBLE / (tf + 1.2::DOUBLE * (0.25::DOUBLE + 0.75::DOUBLE * len / {mean}::DOUBLE))) AS score
+    SELECT part, doc, count(*) = {asked} AS complete,
+           sum(idf * tf * 2.2::DOUBLE / (tf + 1.2::DOUBLE * (0.25::DOUBLE + 0.75::DOUBLE * len / {mean}))) AS score
     FROM found WHERE refusal = 0
     GROUP BY part, doc
 ),
-refused AS (SELECT part, doc FROM found WHERE refusal > 0 GROUP BY part, doc, refusal, size HAVING count(*) = size),
-void AS ({void}),
-docs AS ({docs}),
 best AS (
-    SELECT part, doc, score, row_number() OVER (ORDER BY matched = {asked} DESC, score DESC, part, doc) AS place
-    FROM scored ANTI JOIN void USING (part, doc) ANTI JOIN refused USING (part, doc) {filtered}
-    ORDER BY place LIMIT {limit}
+    SELECT part, doc, score, complete
+    FROM scored {without}
+    ORDER BY complete DESC, score DESC, part, doc
+    LIMIT {limit}
 )
 SELECT key, session_id, prompt_number, level, cli, role, type, project, ts, content, score
-FROM best JOIN docs USING (part, doc)
-ORDER BY place
+FROM best JOIN ({docs}) USING (part, doc)
+ORDER BY complete DESC, score DESC, part, doc
