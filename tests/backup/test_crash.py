@@ -26,14 +26,18 @@ STRUCK = textwrap.dedent("""
     memex = open_memex()
     verb = getattr(memex, sys.argv[2])
     deadly, seen = int(sys.argv[1]), 0
+    unions = int(sys.argv[4])  # kill after so many logs of sources were replaced
     TELLING = {"open", "os.remove", "os.rename", "os.truncate", "os.rmdir", "os.mkdir"}
 
     def strike(event, arguments):
-        global seen
+        global seen, unions
         if event in TELLING:
             seen += 1
-            if seen == deadly:
+            if seen == deadly or unions == -1:
                 os.kill(os.getpid(), signal.SIGKILL)
+        place = str(arguments[0]) if event == "os.rename" else ""
+        if unions and "/archive/claude/" in place and "restoring" not in place:
+            unions = unions - 1 or -1
 
     sys.addaudithook(strike)
     verb.run(Path(sys.argv[3]))
@@ -42,12 +46,12 @@ STRUCK = textwrap.dedent("""
 WORD = "xyzzy-plugh-42"
 
 
-def struck(memex, step, verb, place):
+def struck(memex, step, verb, place, unions=0):
     """Run a verb in another process, kill it at some step; return how many steps it made, none when it was killed."""
     claude_dir = memex.settings.sources.claude_config_dir
     env = {**os.environ, "MEMEX_HOME": str(memex.home), "CLAUDE_CONFIG_DIR": str(claude_dir)}
     env["PYTHONDONTWRITEBYTECODE"] = "1"  # each run makes the same steps
-    command = [sys.executable, "-c", STRUCK, str(step), verb, str(place)]
+    command = [sys.executable, "-c", STRUCK, str(step), verb, str(place), str(unions)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=env)
     if done.returncode == -signal.SIGKILL:
         return 0
@@ -161,6 +165,23 @@ def rows(memex):
 
 def test_restore_goes_on(tmp_path):
     check_restore(tmp_path, 4)
+
+
+@pytest.mark.parametrize("then", ["ingest", "restore"])
+def test_what_a_restore_changed_is_read_when_it_was_killed(tmp_path, then):
+    b, place = two_homes(tmp_path)
+    assert struck(b, -1, "restore", place, unions=1) == 0
+    stopped = again(b)
+    assert "there" not in prompts(stopped)
+    if then == "restore":
+        report = stopped.restore.run(place)
+        assert report.changed == 0 and report.sessions
+    else:
+        refresh(stopped)
+    assert {"shared", "here", "there", "grows", "grown", "only there"} < set(prompts(stopped))
+    before = prompts(stopped)
+    stopped.ingest.rebuild()
+    assert prompts(stopped) == before
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ from memex.backup.merge import choose
 from memex.compact.plan import UNIT
 from memex.forget.target import Target
 from memex.sources.verify import verify
+from memex.store.schemas import rows_to_arrow
 from tests.backup.homes import again, contents, copy_of, home_at, log_in, prompts, refresh, story, tree
 from tests.forget.home import history_line, holding
 from tests.logs import talk
@@ -71,6 +72,9 @@ def test_one_row_of_each_unit_is_served_and_it_is_the_newest(ours, theirs, table
     rows = {row["id"]: row for row in ours} | {row["id"]: row for row in theirs if row["id"] in choice.take}
     assert rows.keys() == {row["id"] for row in (*ours, *theirs)}
     served = {key: row for key, row in rows.items() if row["served"] and key not in choice.replaced}
+    for row in theirs:
+        known = next((one for one in ours if one["id"] == row["id"]), None)
+        assert (row["id"] in choice.take) == (known is None or row["created_at"] > known["created_at"])
     units = {}
     for key, row in served.items():
         mine = row["sources"] if table == "observations" else [(row["session_id"], row.get("prompt_number", 0))]
@@ -302,3 +306,19 @@ def test_forgotten_text_leaves_the_backup_folder(pair, tmp_path):
     a.backup.run(tmp_path / "backup")
     names = {path.stem.split(".")[0] for path in (tmp_path / "backup" / "archive").glob("*/??/*")}
     assert names == {kept.id for kept in a.archive.sources()}
+
+
+def test_failure_that_the_other_home_made_good_goes(pair, tmp_path):
+    a, b, claude = pair
+    talk(talk(log_in(claude), "one"), "two").write()
+    for memex in pair[:2]:
+        refresh(memex)
+    failure = {
+        "level": "talks", "session_id": f"claude:{log_in(claude).session}", "reason": "x", "attempts": 1,
+        "failed_at": TIME, "retry_at": TIME,
+    }  # fmt: skip
+    b.lake.delete("talk_summaries", "prompt_number = 1")
+    failures = [{**failure, "id": "f1", "prompt_number": 1}, {**failure, "id": "f9", "prompt_number": 9}]
+    b.lake.upsert("failures", rows_to_arrow("failures", failures))
+    restored(a, b, tmp_path)
+    assert [row["id"] for row in b.lake.scan("failures").to_pylist()] == ["f9"]
