@@ -11,7 +11,8 @@ MemexError                     exit code 1
  │    └── DamagedArchive       8   kept bytes are not the bytes that were read
  ├── StoreBusy    (Transient)  9   another process won a commit; the same call may pass now
  ├── ServerError  (Transient) 10   a Prefect server did not start or answer in time
- └── AlreadyRunning (Terminal) 11  another process watches this home
+ ├── AlreadyRunning (Terminal) 11  another process watches this home
+ └── CannotUndo   (Terminal)  12   what a unit of maintenance changed was changed again since
 
 Two marks decide every retry, whatever the branch: a `Transient` error may pass when tried again, a
 `Terminal` one will not. Errors without a mark are bugs and are not retried.
@@ -102,6 +103,12 @@ class AlreadyRunning(MemexError, Terminal):
     """Another process watches this home."""
 
     exit_code = 11
+
+
+class CannotUndo(MemexError, Terminal):
+    """What a unit of maintenance changed was changed again since."""
+
+    exit_code = 12
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -26,7 +26,7 @@ Answer = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Consolidation:
-    """What to do. `settled` were seen; `calls` is how often the decider was asked."""
+    """What to do. `settled` were seen, and need not be seen again; `calls` is how often the decider was asked."""
 
     units: tuple[Unit, ...] = ()
     settled: tuple[str, ...] = ()
@@ -50,15 +50,19 @@ def consolidate(
     fresh = [memory for memory in fresh if not graph.memories[memory.id].archived]
     asked = [memory for memory in fresh if speaking >= 2 and _shown(graph, memory, neighbours)]
     calls = 0
+    unanswered: set[str] = set()
     for start in range(0, len(asked), decider.batch):
         group = asked[start : start + decider.batch]
         by_number, candidates = _numbered(graph, group, neighbours)
         calls += 1
         answers = _answers(decider, candidates)
+        if answers is None:
+            unanswered.update(memory.id for memory in group)
+            continue
         for candidate in candidates:
             shown = {n.number: by_number[n.number] for n in candidate.neighbours}
             units += _decided(graph, candidate.memory.id, answers.get(candidate.number, {}), shown, vetoed)
-    return Consolidation(tuple(units), settled, calls)
+    return Consolidation(tuple(units), tuple(name for name in settled if name not in unanswered), calls)
 
 
 def _revived(graph: Graph, new: Memory, vetoed: frozenset[str]) -> list[Unit]:
@@ -109,15 +113,15 @@ def _numbered(
     return {number: name for name, number in numbers.items()}, candidates
 
 
-def _answers(decider: Decider, candidates: Sequence[Candidate]) -> dict[int, Answer]:
-    """Ask, and read what can be read; of two answers about one memory the last wins."""
+def _answers(decider: Decider, candidates: Sequence[Candidate]) -> dict[int, Answer] | None:
+    """Ask, and read what can be read; of two answers about one memory the last wins. None when nobody answered."""
     try:
         given = list(decider.consolidate(candidates) or ())
     except OSError:
         raise
     except Exception as error:
         log.warning("no decision about %d memories: %s", len(candidates), error)
-        return {}
+        return None
     answers = (answer for answer in given if isinstance(answer, Mapping))
     return {number: answer for answer in answers if (number := _number(answer.get("id"))) is not None}
 

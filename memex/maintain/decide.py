@@ -81,12 +81,15 @@ class Decider(Protocol):
 
 
 class Rules:
-    """Decides without a model: exact names, common words, calibrated vectors; texts are sentences of the sources."""
+    """Decides without a model: exact names, common words, calibrated vectors; texts are sentences of the sources.
+
+    Of new memories the first one stays and the later ones are folded into it, one after the other.
+    """
 
     provider = "extractive"
     model = "extractive"
     version = "1"
-    batch = 200
+    batch = 1
 
     def __init__(self, near: float = NEAR) -> None:
         self._near = near
@@ -111,14 +114,15 @@ class Rules:
 
     def _decide(self, candidate: Candidate) -> Mapping[str, Any]:
         new, kind = candidate.memory, kinds()[candidate.memory.kind]
-        for other in candidate.neighbours:
+        others = [n for n in candidate.neighbours if n.memory.settled or _place(n.memory) < _place(new)]
+        for other in others:
             if same_identity(new, other.memory, kind):
                 return {"action": "merge", "merge_target_id": other.number}
-        for other in candidate.neighbours:
+        for other in others:
             if self._is_same(new, other):
                 return {"action": "skip", "duplicate_of": other.number}
         if kind.supersedes:
-            replaced = _beside(new, [n for n in candidate.neighbours if _one_subject(new, n.memory)])
+            replaced = _beside(new, [n for n in others if _one_subject(new, n.memory)])
             if replaced:
                 return {"action": "supersede", "supersedes": [other.number for other in replaced]}
         return {"action": "keep"}
@@ -128,10 +132,14 @@ class Rules:
         return (near or other.lexical >= SAME_WORDS) and says_the_same(said(new), said(other.memory))
 
 
+def _place(memory: Memory) -> tuple[int, str]:
+    return memory.seq, memory.id
+
+
 def _beside(new: Memory, others: Sequence[Neighbour]) -> list[Neighbour]:
     """Pick the last one before a decision and the first one after it."""
-    ordered = sorted(others, key=lambda n: (n.memory.seq, n.memory.id))
-    before = [n for n in ordered if (n.memory.seq, n.memory.id) < (new.seq, new.id)]
+    ordered = sorted(others, key=lambda n: _place(n.memory))
+    before = [n for n in ordered if _place(n.memory) < _place(new)]
     return [*before[-1:], *ordered[len(before) :][:1]]
 
 

@@ -14,7 +14,7 @@ from memex.maintain.identity import scope_of
 from memex.model import Digest, Edge, Memory
 from memex.text import digest
 
-Step = Literal["consolidate", "compress", "rollup", "sleep", "recall", "undo"]
+Step = Literal["consolidate", "compress", "rollup", "sleep", "recall", "remember", "undo"]
 Record = Memory | Edge | Digest
 Values = Mapping[str, Any]
 
@@ -106,7 +106,7 @@ class Graph:
         """Gather records into a graph."""
         graph = cls()
         for record in records:
-            graph._table(table_of(record))[record.id] = record
+            graph.table(table_of(record))[record.id] = record
         return cls(graph.memories, graph.edges, graph.digests)
 
     def copy(self) -> "Graph":
@@ -128,8 +128,8 @@ class Graph:
     def end(self, step: Step, key: str, why: str, undoable: bool = True) -> Unit | None:
         """Close the unit; None when nothing changed."""
         touched, self._before = self._before or {}, None
-        found = (self._change(table, name, record) for (table, name), record in touched.items())
-        changes = tuple(change for change in found if change.before != change.after)
+        pairs = ((record, self.table(table).get(name)) for (table, name), record in touched.items())
+        changes = tuple(change_of(before, after) for before, after in pairs if before != after)
         return Unit(step, key, why, changes, undoable) if changes else None
 
     def rollback(self) -> None:
@@ -189,7 +189,7 @@ class Graph:
                 self._apply(change)
 
     def _apply(self, change: Change) -> None:
-        old = self._table(change.table).get(change.id)
+        old = self.table(change.table).get(change.id)
         if change.after is None:
             self._write(change.table, change.id, None)
         elif old is not None:
@@ -197,17 +197,9 @@ class Graph:
         elif change.before is None:
             self._write(change.table, change.id, RECORDS[change.table](**change.after))
 
-    def _change(self, table: str, name: str, before: Record | None) -> Change:
-        after = self._table(table).get(name)
-        old, new = (None if record is None else values_of(record) for record in (before, after))
-        if old is not None and new is not None:
-            differing = [column for column in old if old[column] != new[column]]
-            old, new = ({column: row[column] for column in differing} for row in (old, new))
-        return Change(table, name, old, new)
-
     def _write(self, table: str, name: str, record: Record | None) -> None:
         if self._before is not None:
-            self._before.setdefault((table, name), self._table(table).get(name))
+            self._before.setdefault((table, name), self.table(table).get(name))
         self._set(table, name, record)
 
     def _set(self, table: str, name: str, record: Record | None) -> None:
@@ -215,9 +207,9 @@ class Graph:
             for end in (self.edges[name].source, self.edges[name].target):
                 self._touching[end].discard(name)
         if record is None:
-            self._table(table).pop(name, None)
+            self.table(table).pop(name, None)
         else:
-            self._table(table)[name] = record
+            self.table(table)[name] = record
         if isinstance(record, Edge):
             self._link(record)
 
@@ -225,9 +217,21 @@ class Graph:
         for end in (edge.source, edge.target):
             self._touching.setdefault(end, set()).add(edge.id)
 
-    def _table(self, table: str) -> dict[str, Any]:
+    def table(self, table: str) -> dict[str, Any]:
+        """Give the records of a table by id."""
         tables: dict[str, dict[str, Any]] = {"memories": self.memories, "edges": self.edges, "digests": self.digests}
         return tables[table]
+
+
+def change_of(before: Record | None, after: Record | None) -> Change:
+    """Say what became of a record, at least one of which is there."""
+    one = after or before
+    assert one is not None
+    old, new = (None if record is None else values_of(record) for record in (before, after))
+    if old is not None and new is not None:
+        differing = [column for column in old if old[column] != new[column]]
+        old, new = ({column: row[column] for column in differing} for row in (old, new))
+    return Change(table_of(one), one.id, old, new)
 
 
 def is_valid(edge: Edge, now: datetime) -> bool:

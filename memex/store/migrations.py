@@ -2,7 +2,7 @@
 
 A step gets the lake and changes tables by adding typed-null columns, renaming or dropping; a column with
 a non-null default would make older writers fail. Tables that are new (`projects` in version 2,
-`journal` in 3) are made afterwards.
+`extractions` and `journal` in 3) are made afterwards.
 """
 
 from collections.abc import Callable, Mapping

@@ -257,6 +257,16 @@ _TABLES: dict[str, dict[str, str]] = {
         **_ORIGIN,
         **_VECTOR,
     },
+    "extractions": {
+        "id": _TEXT,
+        "session_id": _TEXT,
+        "prompt_number": _INT,
+        "project_id": _TEXT,
+        "fingerprint": _TEXT,
+        "recipe": _TEXT,
+        "memories": _INT,
+        "created_at": _TIME,
+    },
     "journal": {
         "id": _TEXT,
         "number": _INT,

@@ -1,4 +1,5 @@
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -105,7 +106,7 @@ def test_the_newer_value_of_a_latest_only_kind_wins_and_the_old_is_history():
 
 
 def test_an_older_value_that_comes_late_does_not_win():
-    old = memory("old", "fact", 5, name="port", text="9090")
+    old = memory("old", "fact", 5, name="port", text="9090", settled=True)
     new = memory("new", "fact", 2, name="port", text="8080")
     graph = Graph.of(old, new)
     run(graph, [new], decider=Rules())
@@ -348,7 +349,7 @@ def decision(called: str, seq: int, text: str, **fields: Any) -> Memory:
 def test_a_newer_decision_closes_the_older(late: bool):
     old = decision("old", 1, "Retry on any 5xx, four times.")
     new = decision("new", 2, "Amended: retry on 5xx and 429, five times.")
-    graph = Graph.of(old, new)
+    graph = Graph.of(old, replace(new, settled=late))
     run(graph, [old if late else new], decider=Rules())
     assert graph.memories["old"].valid_to == graph.memories["new"].valid_from == new.occurred_at
     assert {m.id for m in graph.active()} == {"old", "new"}
@@ -371,6 +372,7 @@ def test_a_decision_that_arrives_late_takes_its_place():
     first, second, third = (decision(f"d{n}", n, f"Retry {n} times, settled anew.") for n in (1, 2, 3))
     graph = Graph.of(first, third)
     run(graph, [third], decider=Rules())
+    graph.change("d3", settled=True)
     graph.put(second)
     run(graph, [second], decider=Rules())
     ends = [graph.memories[f"d{n}"].valid_to for n in (1, 2, 3)]
