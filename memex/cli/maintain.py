@@ -23,7 +23,9 @@ def maintain(
     project: Project = None,
     step: Annotated[
         list[str] | None,
-        typer.Option("--step", help="derive, consolidate, compress, rollup, sleep or index; else all, in this order."),
+        typer.Option(
+            "--step", help="derive, gate, consolidate, compress, rollup, sleep or index; else all, in this order."
+        ),
     ] = None,
     dry_run: DryRun = False,
     force: Annotated[bool, typer.Option("--force", help="Do what is not due yet, as far as it is possible.")] = False,

@@ -33,8 +33,8 @@ from memex.store.lake import Lake, in_list
 
 log = logging.getLogger("memex.maintain")
 
-StepName = Literal["derive", "consolidate", "compress", "rollup", "sleep", "index"]
-STEPS: tuple[StepName, ...] = ("derive", "consolidate", "compress", "rollup", "sleep", "index")
+StepName = Literal["derive", "gate", "consolidate", "compress", "rollup", "sleep", "index"]
+STEPS: tuple[StepName, ...] = ("derive", "gate", "consolidate", "compress", "rollup", "sleep", "index")
 USER: Scope = (OWNER, "")
 Tick = Callable[[int], None]
 
@@ -131,7 +131,7 @@ class Maintain:
         )
         for project in projects:
             scope = scope_of_project(project)
-            if dry_run:
+            if dry_run or step == "gate":
                 report += self._dry(step, scope, planner, force, threshold)
             else:
                 with self._alone(scope, *([USER] if step == "derive" else [])):

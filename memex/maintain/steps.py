@@ -1,6 +1,6 @@
 """From the lake to the plan of one step of one scope."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -60,6 +60,8 @@ class Planner:
     def plan(self, step: str, scope: Scope, force: bool, threshold: float | None = None) -> Planned:
         """Plan one step of one scope; nothing when it is switched off or not due."""
         match step:
+            case "gate":
+                return Planned(verdict=self.gate(scope)[0])
             case "consolidate":
                 return self.consolidate(scope, force)
             case "compress":
@@ -69,25 +71,31 @@ class Planner:
             case _:
                 return self.sleep(scope, force, threshold)
 
-    def consolidate(self, scope: Scope, force: bool) -> Planned:
-        """Ask the gate, and plan what becomes of the new memories if it says so."""
-        new_ids = self._new(scope)
-        if not new_ids or not self.settings.enable_consolidation:
-            return Planned()
+    def gate(self, scope: Scope) -> tuple[Verdict | None, Graph, Mapping[str, Sequence[Near]]]:
+        """Judge whether consolidation should run; also give the graph and the neighbours that it was judged by."""
+        new_ids = self._new(scope) if self.settings.enable_consolidation else []
+        if not new_ids:
+            return None, Graph(), {}
         graph = read_graph(self.lake, scope, "level = 0 AND (NOT archived OR archived_reason = 'slept')")
         new = [graph.memories[name] for name in new_ids if name in graph.memories]
-        active = [memory for memory in graph.active() if memory.level == 0]
+        active = list(graph.active())
         hood = Neighbourhood(active, self.similarity(), self.settings.consolidation_neighbor_count)
+        near = self._near(new, hood)
         verdict = gate(
             new,
             active,
-            lambda memory: [(name, score or 0.0) for name, score, _w in self._near([memory], hood)[memory.id]],
+            lambda memory: [(name, score or 0.0) for name, score, _words in near[memory.id]],
             self.settings.consolidation_threshold,
             self.settings.consolidation_auto_min_new_nodes,
         )
-        if not (verdict.run or force):
+        return verdict, graph, near
+
+    def consolidate(self, scope: Scope, force: bool) -> Planned:
+        """Plan what becomes of the new memories, if the gate says so."""
+        verdict, graph, near = self.gate(scope)
+        if verdict is None or not (verdict.run or force):
             return Planned(verdict=verdict)
-        plan = consolidate(graph, [m.id for m in new], self._near(new, hood), self.decider, self.vetoes.keys)
+        plan = consolidate(graph, sorted(near), near, self.decider, self.vetoes.keys)
         seen = tuple(Change("memories", name, {SETTLED: False}, {SETTLED: True}) for name in plan.settled)
         notice = Unit("consolidate", f"settled {len(seen)}", SETTLED, seen, undoable=False)
         return Planned(plan.units, (notice,) if seen else (), verdict)
