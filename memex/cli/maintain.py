@@ -123,7 +123,7 @@ def _show(reports: "list[StepReport]", dry_run: bool, as_json: bool) -> None:
         }  # fmt: skip
         done = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
         note(f"{would}{report.step}: {done or 'nothing to do'}")
-        for name, verdict in report.verdicts:
+        for name, verdict in report.verdicts if report.step == "gate" else ():
             note(f"  {name}: {'yes' if verdict.run else 'no'}, {verdict.why} (best {verdict.score:.2f})")
         for remark in report.notes:
             note(f"  {remark}")

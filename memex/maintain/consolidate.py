@@ -15,10 +15,12 @@ from memex.maintain.identity import compatible, same_identity
 from memex.maintain.kinds import kinds
 from memex.maintain.merge import SLEPT, merge, record_values, skip
 from memex.model import Memory
+from memex.text import clip_units, one_line
 
 log = logging.getLogger("memex.maintain")
 
 EVOLUTION_STRENGTH = 0.7
+NAME_UNITS = 8
 Near = tuple[str, float | None, float]
 """A neighbour: its id, its calibrated similarity, its share of common words."""
 Answer = Mapping[str, Any]
@@ -81,7 +83,7 @@ def _revived(graph: Graph, new: Memory, vetoed: frozenset[str]) -> list[Unit]:
         return []
     graph.begin()
     merge(graph, new, target)
-    unit = graph.end("consolidate", key, f"is {target.id}, which comes back")
+    unit = graph.end("consolidate", key, f"{_called(target)} comes back")
     return [unit] if unit else []
 
 
@@ -176,7 +178,7 @@ def _skip(graph: Graph, new: str, answer: Answer, shown: Mapping[int, str], veto
         if key in vetoed:
             return "", ""
         skip(graph, graph.memories[new], survivor)
-        return key, f"says what {survivor.id} says"
+        return key, f"{_called(graph.memories[new])} says what {_called(survivor)} says"
     return "", ""
 
 
@@ -197,7 +199,7 @@ def _merge(graph: Graph, new: str, answer: Answer, shown: Mapping[int, str], vet
     if key in vetoed:
         return "", ""
     merge(graph, graph.memories[new], target, answer.get("merged_fields"))
-    return key, f"is {target.id}"
+    return key, f"{_called(graph.memories[new])} is {_called(target)}"
 
 
 def _supersede(
@@ -216,7 +218,7 @@ def _supersede(
         graph.rollback()
         graph.begin()
         return "", ""
-    return key, "; ".join(f"{newer} replaces {older}" for newer, older in pairs)
+    return key, "; ".join(f"{_called(graph.memories[a])} replaces {_called(graph.memories[b])}" for a, b in pairs)
 
 
 def _close(graph: Graph, older: Memory, newer: Memory) -> tuple[str, str]:
@@ -242,7 +244,11 @@ def _evolve(
         if values:
             evolved = record_values(graph.memories[other.id], values, graph.memories[new].seq, new)
             graph.put(replace(evolved, sources=tuple(dict.fromkeys([*evolved.sources, new]))))
-    return key, "evolves its neighbours"
+    return key, f"{_called(graph.memories[new])} evolves its neighbours"
+
+
+def _called(memory: Memory) -> str:
+    return f"“{clip_units(one_line(memory.name or memory.text), NAME_UNITS)}”"
 
 
 def _id_of(update: Any) -> object:

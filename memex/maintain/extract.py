@@ -20,13 +20,14 @@ NAME_UNITS = 16
 SENTENCE_UNITS = 60
 """A longer sentence is a pasted text rather than something said."""
 FEWEST_UNITS = 6
-"""A talk whose summary says less leaves no event."""
+"""A talk whose summary says less leaves no event, and a reply's sentence of less states nothing."""
 MOST = 4
 """Memories of one kind that one talk leaves, events apart."""
 
 _RULE = re.compile(
-    r"\b(?:always|never|from now on|don't ever|do not ever|under no circumstances|in (?:the )?future,?)\b|"
-    r"永远|一律|务必|禁止|不要再|以后(?:都|不|请)|从现在起|今后|始终|必ず|常に|絶対に|항상|반드시|절대",
+    r"^(?:please |and |also |so |but |ok(?:ay)?,? )?(?:always|never|don't ever|do not ever|under no circumstances|"
+    r"in (?:the )?future)\b|\bfrom now on\b|\b(?:must|should|need to) (?:always|never)\b|"
+    r"永远|一律|务必|禁止|不要再|以后(?:都|不|请)|从现在起|今后|必ず|常に|絶対に|항상|반드시|절대",
     re.IGNORECASE,
 )
 _PREFERENCE = re.compile(
@@ -35,10 +36,15 @@ _PREFERENCE = re.compile(
     re.IGNORECASE,
 )
 _DECISION = re.compile(
-    r"\b(?:settled|decided|decision|agreed|(?:go|goes|going|went) with|chose|opted for|amend(?:ed|ing|ment|s)?|"
-    r"supersed(?:es|ed|ing)|from here on|(?:switch|switched|switching|moved|moving) (?:from .{1,40} )?to)\b|"
+    r"\bdecided (?:to|on|that|against)\b|\bsettled(?: on\b|:)|\bagreed:|\bwe(?:'ve| have)? agreed\b|"
+    r"\b(?:go|goes|going|went|gone|stick|sticking) with\b|\bchose\b|\bopted (?:for|to)\b|\bsupersed(?:es|ed|ing)\b|"
+    r"\bamend(?:ed|ing|ment)(?: to)?(?: the)? (?:[\w-]+ )?(?:rule|policy|decision|agreement)\b|\bfrom here on\b|"
+    r"\b(?:let's|we(?:'ll| will)) (?:use|keep|stick|switch|drop)\b|"
     r"决定|采用|改用|改为|选定|确定(?:用|为)|敲定|に決め|採用|결정|채택",
     re.IGNORECASE,
+)
+_UNDECIDED = re.compile(
+    r"\bwhether\b|\bneeds? (?:a|to be) deci|\bif (?:we|you)\b|是否|要不要|かどうか|할지", re.IGNORECASE
 )
 _LESSON = re.compile(
     r"\b(?:root cause|turn(?:s|ed) out|lesson|caused by|the (?:real |actual |underlying )?"
@@ -48,7 +54,8 @@ _LESSON = re.compile(
 )
 _THREAD = re.compile(
     r"\b(?:todo|to-do|remaining (?:work|task|step|issue)s?|still (?:fail|broken|needs?|open|missing|to do)\w*|"
-    r"not (?:yet|done)|next steps?|left to do|follow-?up|unfinished|blocked (?:on|by))\b|"
+    r"not (?:yet|done)|next steps?|left to do|(?:as|in|for|needs?) a follow-?up(?! commit)|unfinished|"
+    r"blocked (?:on|by))\b|"
     r"待办|尚未|还没|未完成|剩余|下一步|遗留|未対応|残り(?:の)?(?:作業|課題)|아직|남은",
     re.IGNORECASE,
 )
@@ -135,14 +142,17 @@ def _talk_event(talk: TalkRows) -> list[Found]:
 
 def _stated(talk: TalkRows) -> Iterator[Found]:
     row = talk.summary
-    told = statements(row["summary"])
+    told = [s for s in statements(row["summary"]) if units(s) >= FEWEST_UNITS]
     asked = statements(row["user_request"]) if talk.asked_by_person else []
-    ended = [s for s in statements(row["completed"] or "") if _is_open(s)]
-    yield from _sentences(row, "rule", [s for s in asked if _RULE.search(s)])
+    rules = [s for s in asked if _RULE.search(s)]
+    decided = [s for s in [*asked, *told] if _DECISION.search(s) and not _UNDECIDED.search(s) and s not in rules]
+    stopped = one_line(f"{row['completed']}: {row['user_request']}") if _is_open(row["completed"] or "") else ""
+    open_ends = [*(s for s in told if _THREAD.search(s)), clip_units(stopped, SENTENCE_UNITS - 1)]
+    yield from _sentences(row, "rule", rules)
     yield from _sentences(row, "preference", [s for s in asked if _PREFERENCE.search(s)])
-    yield from _sentences(row, "decision", [s for s in [*asked, *told] if _DECISION.search(s) and not _RULE.search(s)])
+    yield from _sentences(row, "decision", decided)
     yield from _sentences(row, "lesson", [s for s in told if _LESSON.search(s)])
-    yield from _sentences(row, "thread", [s for s in [*told, *ended] if _THREAD.search(s) or s in ended])
+    yield from _sentences(row, "thread", open_ends)
 
 
 def _sentences(row: Mapping[str, Any], kind: str, said: Sequence[str]) -> Iterator[Found]:

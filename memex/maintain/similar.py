@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from memex.embed.calibrate import Calibration
 from memex.maintain.identity import identity
@@ -14,6 +15,9 @@ _EXACT = re.compile(
     r"\d|[/_.]|^(?:no|not|never|don't|without|only|always|instead|off|on)$|不|没|勿|别|只|無|ない|안|않"
 )
 """Words in which two texts must agree to say the same: numbers, paths, names in code, negations."""
+
+CHANGED = "→"
+"""Stands between what was and what became of it."""
 
 Pair = tuple[str, str]
 """The scripts of two texts, `latin` or `cjk`."""
@@ -36,6 +40,7 @@ class Similarity:
         return cls({(a, b): Calibration.identity() for a in ("latin", "cjk") for b in ("latin", "cjk")})
 
 
+@lru_cache(maxsize=100_000)
 def script(text: str) -> str:
     """Tell the script that calibration distinguishes."""
     return "cjk" if is_cjk(text[:400]) else "latin"
@@ -65,7 +70,9 @@ def lexical(a: Collection[str], b: Collection[str]) -> float:
 
 
 def says_the_same(a: str, b: str) -> bool:
-    """Tell whether two texts agree in all numbers, paths, names and negations."""
+    """Tell whether two texts agree in all numbers, paths, names and negations; a change also in what became what."""
+    if CHANGED in a or CHANGED in b:
+        return _WORD.findall(identity(a)) == _WORD.findall(identity(b))
     return _exact(a) == _exact(b)
 
 
