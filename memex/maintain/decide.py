@@ -21,6 +21,8 @@ ALIKE = 0.5
 """Share of common words that is asked of those."""
 SAME_WORDS = 0.9
 """Share of common words that is enough by itself."""
+HAPPENED = ("event",)
+"""Kinds of which two that are alike may both have happened: only the same words make them one."""
 SAME_SUBJECT = 0.5
 """Share of the words of the shorter name that two decisions about one thing have in common."""
 PARENT_UNITS = 120
@@ -128,7 +130,8 @@ class Rules:
         return {"action": "keep"}
 
     def _is_same(self, new: Memory, other: Neighbour) -> bool:
-        near = other.similarity is not None and other.similarity >= self._near and other.lexical >= ALIKE
+        alike = other.similarity is not None and other.similarity >= self._near and other.lexical >= ALIKE
+        near = alike and new.kind not in HAPPENED
         return (near or other.lexical >= SAME_WORDS) and says_the_same(said(new), said(other.memory))
 
 

@@ -16,6 +16,7 @@ _EXACT = re.compile(
 )
 """Words in which two texts must agree to say the same: numbers, paths, names in code, negations."""
 
+_CAMEL = re.compile(r"\b\w*[a-z][A-Z]\w*\b")
 CHANGED = "→"
 """Stands between what was and what became of it."""
 
@@ -77,4 +78,4 @@ def says_the_same(a: str, b: str) -> bool:
 
 
 def _exact(text: str) -> frozenset[str]:
-    return frozenset(word for word in words(text) if _EXACT.search(word))
+    return frozenset([*(word for word in words(text) if _EXACT.search(word)), *_CAMEL.findall(text)])

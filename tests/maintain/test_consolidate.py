@@ -304,6 +304,7 @@ def test_without_vectors_names_and_words_still_decide():
         ("Always run the migration before the tests.", "Never run the migration before the tests."),
         ("The limit of retries is 5 in all clients.", "The limit of retries is 7 in all clients."),
         ("Tests of memex/store/lake.py pass again now.", "Tests of memex/store/views.py pass again now."),
+        ("The parser calls readHeader before it returns.", "The parser calls readTrailer before it returns."),
         ("Edited a.py: `x = 1` → `x = y`", "Edited a.py: `x = y` → `x = 1`"),
         ("不要在测试之前运行迁移脚本", "在测试之前运行迁移脚本"),
     ],
