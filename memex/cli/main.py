@@ -3,11 +3,29 @@
 import os
 import sys
 
-from memex.cli import archive, backup, compact, config, find, forget, ingest, projects, run, show, sql, status, watch
+from memex.cli import (
+    archive,
+    backup,
+    compact,
+    config,
+    find,
+    forget,
+    ingest,
+    maintain,
+    memories,
+    projects,
+    run,
+    show,
+    sql,
+    status,
+    watch,
+)
 from memex.cli.app import app
 from memex.errors import MemexError
 
-COMMANDS = (run, watch, ingest, compact, find, show, projects, status, sql, archive, backup, forget, config)
+COMMANDS = (
+    run, watch, ingest, compact, maintain, find, show, memories, projects, status, sql, archive, backup, forget, config,
+)  # fmt: skip
 """The modules whose import registers commands."""
 INTERRUPTED = 130
 

@@ -23,7 +23,7 @@ def run(
         typer.Option("--sample-if-empty", help="Use the sample logs, in a home of their own, when there are none."),
     ] = False,
 ) -> None:
-    """Read, summarise and index everything new, as the Prefect flow `nightly`; vectors follow in flow `index`."""
+    """Read, summarise and index everything new, as the Prefect flow `nightly`; vectors and memories follow."""
     from memex.setup import open_memex
 
     memex = open_memex()
@@ -78,7 +78,10 @@ def _pending(memex: "Memex") -> bool:
     stale = memex.stale_indexes()
     if stale:
         note("to index: " + ", ".join(stale))
-    return bool(stale)
+    talks = sum(memex.maintain.pending().values())
+    if talks:
+        note(f"to remember: {talks:,} talks")
+    return bool(stale or talks)
 
 
 def _run_flow(server: "TemporaryServer | None") -> tuple[Any, float]:
@@ -98,12 +101,13 @@ def _run_flow(server: "TemporaryServer | None") -> tuple[Any, float]:
     progress.setLevel(logging.INFO)
     progress.propagate = False
     progress.addHandler(logging.StreamHandler())
-    return nightly(optimize=False, vectors=False), waited
+    return nightly(optimize=False, vectors=False, memories=False), waited
 
 
 def _fill_vectors(memex: "Memex") -> None:
     """Do what takes minutes on a first run once there is something to search, and tidy the lake after it."""
     from flows.index import index
+    from flows.maintain import maintain
 
     missing = memex.count_missing_vectors()
     if missing:
@@ -113,6 +117,9 @@ def _fill_vectors(memex: "Memex") -> None:
     report = index(optimize=True)
     if report.vectors:
         note(f"{report.vectors:,} vectors written in {time.monotonic() - started:.0f} s")
+    derived = maintain().steps["derive"].derived
+    if derived.new:
+        note(f"{derived.new:,} memories of {derived.talks:,} talks: memex memories lists them")
 
 
 def _print_summary(memex: "Memex", report: Any, waited: float, total: float) -> None:

@@ -8,7 +8,7 @@ from memex.sources.tombstones import Tombstones
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import SUMMARY_TABLES, TABLES
 
-SUMMARIES = (*SUMMARY_TABLES.values(), "failures", "memories", "edges", "digests")
+SUMMARIES = (*SUMMARY_TABLES.values(), "failures", "extractions", "memories", "edges", "digests", "journal")
 """The tables of what was made from raw text, those first from which others are made."""
 RAW = ("messages", "tool_calls")
 BATCH = 1000
@@ -60,7 +60,7 @@ class Rows:
 
     def gone_sessions(self) -> set[str]:
         """Name the forgotten sessions of which some table still has a row."""
-        tables = (*RAW, "talks", *SUMMARY_TABLES.values(), "failures", "sources")
+        tables = (*RAW, "talks", *SUMMARY_TABLES.values(), "failures", "extractions", "sources")
         named = self._values("sessions", "id").union(*(self._values(table, "session_id") for table in tables))
         return {name for name in named if name and self.tombstones.is_gone(name)}
 
@@ -101,10 +101,11 @@ class Rows:
         touched = {
             "observations": set(places),
             "talk_summaries": set(places) | {(session, number + 1) for session, number in places},
+            "extractions": set(places) | {(session, number + 1) for session, number in places},
         }
         sessions = {session for session, _number in places}
         removed = set(sources)
-        for table in ("observations", "talk_summaries", "session_summaries", "failures"):
+        for table in ("observations", "talk_summaries", "session_summaries", "failures", "extractions"):
             columns = [n for n in ("id", "session_id", "prompt_number", "sources") if n in self._columns(table)]
             for row in self.lake.scan(table, columns).to_pylist():
                 place = (row["session_id"], row.get("prompt_number", 0))
@@ -128,10 +129,23 @@ class Rows:
             parts = {part for row in rows if row["id"] in mine for part in row[made_of] or ()}
             aside = [row for row in rows if row["id"] in parts - mine]
             going.released[table] = [_released(table, row) for row in aside]
+        self._add_extractions(going)
         edges = self.lake.scan("edges", ["id", "source", "target"]).to_pylist()
         ends = going.rows["memories"]
         going.rows["edges"] = {row["id"] for row in edges if row["source"] in ends or row["target"] in ends}
         going.rows["edges"] |= {row["id"] for row in self._speaking("edges", None)}
+        units = self.lake.scan("journal", ["id", "members"]).to_pylist()
+        changed = {*ends, *going.rows["digests"], *going.rows["edges"]}
+        going.rows["journal"] = {row["id"] for row in units if not changed.isdisjoint(row["members"] or ())}
+        going.rows["journal"] |= {row["id"] for row in self._speaking("journal", None)}
+
+    def _add_extractions(self, going: Going) -> None:
+        """Add the notes on talks that lose a memory, so that what may stay of it is made again."""
+        mine = in_list("id", sorted(going.rows["memories"]))
+        lost = self.lake.scan("memories", ["session_id", "prompt_number"], mine).to_pylist()
+        places = {(row["session_id"], row["prompt_number"]) for row in lost}
+        noted = self.lake.scan("extractions", ["id", "session_id", "prompt_number"]).to_pylist()
+        going.rows["extractions"] |= {r["id"] for r in noted if (r["session_id"], r["prompt_number"]) in places}
 
     def _comes_from(self, row: Mapping[str, Any], removed: Collection[str], made_of: str = "sources") -> bool:
         parts = {*(row.get("sources") or ()), *(row.get(made_of) or ())}

@@ -272,6 +272,16 @@ class Lake:
             table, lambda data: data.to_table(columns=wanted, nearest=query, filter=where, prefilter=True)
         )
 
+    def nearest_each(
+        self, table: str, vectors: "np.ndarray", limit: int, columns: Sequence[str], where: str
+    ) -> "pa.Table":
+        """Do the same for many vectors at once, given as rows; `query_index` tells which of them a row answers."""
+        query = {"column": "vector", "q": vectors, "k": limit, "metric": "cosine", "use_index": True}
+        wanted = [*columns, "_distance"]
+        return self._read(
+            table, lambda data: data.to_table(columns=wanted, nearest=query, filter=where, prefilter=True)
+        )
+
     def _read(self, table: str, read: Callable[[Any], Result]) -> Result:
         """Read the latest version; again, when it was removed meanwhile because something in it is forgotten."""
         for attempt in range(READ_ATTEMPTS):

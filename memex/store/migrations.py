@@ -1,7 +1,8 @@
 """Steps from each schema version to the next, run in order under one lock.
 
 A step gets the lake and changes tables by adding typed-null columns, renaming or dropping; a column with
-a non-null default would make older writers fail. Tables that are new (`projects` in version 2) are made afterwards.
+a non-null default would make older writers fail. Tables that are new (`projects` in version 2,
+`extractions` and `journal` in 3) are made afterwards.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +25,12 @@ def _to_2(lake: "Lake") -> None:
     lake.add_columns("sources", ["file_size", "file_mtime_ns", "file_ctime_ns", "gone"])
 
 
-MIGRATIONS: Mapping[int, Step] = {2: _to_2}
+def _to_3(lake: "Lake") -> None:
+    """Memories learn which talk they came from, and whether consolidation has seen them."""
+    lake.add_columns("memories", ["settled", "session_id", "prompt_number", "slot"])
+
+
+MIGRATIONS: Mapping[int, Step] = {2: _to_2, 3: _to_3}
 """The step that leads to each version, from 2 on."""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the whole lake; `migrations.py` leads from each to the next."""
 
 RAW_TABLES = ("sources", "projects", "sessions", "talks", "messages", "tool_calls")
@@ -224,6 +224,10 @@ _TABLES: dict[str, dict[str, str]] = {
         "parent_id": _TEXT,
         "child_ids": _LIST,
         "history": _TEXT,
+        "settled": _BOOL,
+        "session_id": _TEXT,
+        "prompt_number": _INT,
+        "slot": _TEXT,
         **_ORIGIN,
         **_VECTOR,
     },
@@ -252,6 +256,31 @@ _TABLES: dict[str, dict[str, str]] = {
         "time_to": _TIME,
         **_ORIGIN,
         **_VECTOR,
+    },
+    "extractions": {
+        "id": _TEXT,
+        "session_id": _TEXT,
+        "prompt_number": _INT,
+        "project_id": _TEXT,
+        "fingerprint": _TEXT,
+        "recipe": _TEXT,
+        "memories": _INT,
+        "created_at": _TIME,
+    },
+    "journal": {
+        "id": _TEXT,
+        "number": _INT,
+        "project_id": _TEXT,
+        "owner": _TEXT,
+        "step": _TEXT,
+        "unit": _TEXT,
+        "why": _TEXT,
+        "state": _TEXT,
+        "undoable": _BOOL,
+        "count": _INT,
+        "at": _TIME,
+        "members": _LIST,
+        "changes": _TEXT,
     },
     "failures": {
         "id": _TEXT,
@@ -284,6 +313,7 @@ SCALAR_INDEXES: dict[str, tuple[str, ...]] = {
     "session_summaries": ("session_id",),
     "sources": ("session_id",),
     "memories": ("project_id",),
+    "journal": ("project_id",),
 }
 """Columns with a BTREE index beside `id`."""
 

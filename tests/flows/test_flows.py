@@ -34,9 +34,12 @@ def test_nightly_does_everything_and_a_second_run_nothing(sample):
     assert (report.ingest.sessions, report.ingest.talks) == (5, 12)
     assert report.compact.made == {"observations": 26, "talks": 11, "sessions": 5}
     assert report.index.summaries == 42
-    assert set(report.seconds) == {"ingest", "compact", "index"}
-    assert {"memex-ingest", "memex-compact", "memex-index"} <= set(artifacts())
-    versions = {t: sample.lake.dataset(t).version for t in ("messages", "talk_summaries", "session_summaries")}
+    assert set(report.seconds) == {"ingest", "compact", "index", "maintain"}
+    assert report.maintain.steps["derive"].derived.talks == 11
+    assert {"memex-ingest", "memex-compact", "memex-index", "memex-maintain"} <= set(artifacts())
+    versions = {
+        t: sample.lake.dataset(t).version for t in ("messages", "talk_summaries", "memories", "digests", "journal")
+    }
     again = nightly(optimize=False)
     assert (again.ingest.sessions, again.compact.made, again.index.raw) == (0, {}, 0)
     assert {t: sample.lake.dataset(t).version for t in versions} == versions
@@ -102,9 +105,10 @@ def test_every_task_follows_the_policy():
     import tasks.compact
     import tasks.index
     import tasks.ingest
+    import tasks.maintain
     from tasks.policy import RETRIES, is_transient
 
-    modules = (tasks.ingest, tasks.compact, tasks.index)
+    modules = (tasks.ingest, tasks.compact, tasks.index, tasks.maintain)
     found = [value for module in modules for value in vars(module).values() if isinstance(value, Task)]
     assert len(found) >= 9
     for one in found:
@@ -116,7 +120,7 @@ def test_every_deployment_names_a_real_flow_and_its_parameters():
 
     root = Path(__file__).parents[2]
     deployments = yaml.safe_load((root / "prefect.yaml").read_text())["deployments"]
-    assert {d["name"] for d in deployments} == {"nightly", "ingest", "compact", "index", "session"}
+    assert {d["name"] for d in deployments} == {"nightly", "ingest", "compact", "index", "maintain", "session"}
     for deployment in deployments:
         found = load_flow_from_entrypoint(str(root / deployment["entrypoint"]))
         assert found.name == deployment["name"]
