@@ -1,16 +1,17 @@
 """The verb: plan what is pending at the levels that are on, and make it, batch by batch of sessions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from memex.compact.failures import record_failures, waiting_units
 from memex.compact.plan import UNIT, Changes, compare, stored_rows, talk_states
-from memex.compact.units import growing_units, wanted_units
+from memex.compact.units import growing_units, source_sizes, wanted_units
 from memex.compact.write import write_units
-from memex.errors import Stopped
-from memex.llm.base import SummaryLevel, Writer
+from memex.errors import Stopped, StoreBusy
+from memex.llm.base import Price, SummaryLevel, Writer
 from memex.settings import CompactSettings
 from memex.store.lake import Lake, in_list
 from memex.store.schemas import SUMMARY_TABLES, rows_to_arrow, to_arrow
@@ -89,8 +90,20 @@ class Compact:
                 pending[level] = len(changes.make)
                 reasons = _sum(reasons, dict(changes.make["why"].value_counts().iter_rows()))
             touched.update(changes.make["session_id"], self._sessions_of(level, (*changes.revive, *changes.retire)))
-        ids, size = sorted(touched), self.settings.batch_sessions
+        ids, size = _newest_first(touched, talks), self.settings.batch_sessions
         return CompactPlan(pending, reasons, tuple(tuple(ids[i : i + size]) for i in range(0, len(ids), size)))
+
+    def price(
+        self, sessions: Sequence[str] | None = None, delay: timedelta = timedelta(), force: bool = False
+    ) -> dict[str, Price]:
+        """Estimate, by level, what making everything pending would take. What waits for a lower level is not in it."""
+        talks = self._talks(sessions, delay)
+        prices: dict[str, Price] = {}
+        for level in self._levels():
+            make = self._changes(level, talks, sessions, force).make
+            if not make.is_empty():
+                prices[level] = self.writer.price(level, source_sizes(self.lake, level, make))
+        return prices
 
     def run(
         self,
@@ -118,7 +131,8 @@ class Compact:
             if level == "sessions":
                 changes = self._with_l2(changes, talks)
             if not changes.empty:
-                report += self._apply(level, changes, talks, tick, epoch)
+                with self._discarding(epoch):
+                    report += self._apply(level, changes, talks, tick, epoch)
             if report.stopped:
                 break
         return report
@@ -183,6 +197,16 @@ class Compact:
             next((_told(error) for _unit, error in errors if isinstance(error, Stopped)), ""),
         )
 
+    @contextmanager
+    def _discarding(self, epoch: int) -> Iterator[None]:
+        """Keep no answer about what was forgotten while it was read."""
+        try:
+            yield
+        except StoreBusy:
+            if self.lake.epoch() != epoch:
+                self.writer.committed()
+            raise
+
     def _settle(self) -> None:
         """Put the calls that were paid for into the ledger; what they answered is in the lake."""
         self.lake.upsert("ledger", rows_to_arrow("ledger", self.writer.spent()))
@@ -205,6 +229,15 @@ def _missed(wanted: "pl.DataFrame", done: Sequence[dict[str, Any]]) -> set[tuple
     """List the places of the units that were not made."""
     made = {unit["fingerprint"] for unit in done}
     return {(row[0], row[1]) for row in wanted.select(*UNIT, "fingerprint").iter_rows() if row[2] not in made}
+
+
+def _newest_first(sessions: set[str], talks: "pl.DataFrame") -> list[str]:
+    """Order sessions by their last talk, the newest first."""
+    import polars as pl
+
+    last = talks.group_by("session_id").agg(pl.col("ended_at").max()).sort("ended_at", "session_id", descending=True)
+    ordered = [session for session in last["session_id"] if session in sessions]
+    return [*ordered, *sorted(sessions.difference(ordered))]
 
 
 def _told(error: Stopped) -> str:

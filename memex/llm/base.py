@@ -52,6 +52,16 @@ class SessionInput:
     talks: tuple[TalkOutline, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What writing some rows would take, estimated: requests, tokens in and out, and US dollars."""
+
+    calls: int = 0
+    tokens_input: int = 0
+    tokens_output: int = 0
+    cost_usd: float = 0.0
+
+
 class Writer(Protocol):
     """Writes the three levels. `provider`, `model` and the level's version go into the recipe of every row."""
 
@@ -98,6 +108,10 @@ class Writer(Protocol):
 
     def session(self, given: SessionInput) -> SessionAnswer:
         """Summarise a session from its talk summaries."""
+        ...
+
+    def price(self, level: SummaryLevel, sizes: Sequence[int]) -> Price:
+        """Estimate what rows would take whose sources have so many tokens each."""
         ...
 
     def spent(self) -> Sequence[dict[str, Any]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memex.errors import InvalidAnswer, ProviderBusy, ProviderError
+from memex.errors import InvalidAnswer, ProviderBusy, ProviderClosed, ProviderError
 from memex.llm.book import Book, Call
 from memex.llm.facts import ModelFacts
 from memex.llm.faults import fault_in_body, fault_of
@@ -188,6 +188,7 @@ class _Question:
         worst = Call(self._level, client.name, client.model, size, answer, facts.cost(size, answer))
         client.quiet.wait()
         with client.slots.taken():
+            self._see_that_it_is_open()
             name = client.book.reserve(worst, client.timeout_seconds + LONGEST_PAUSE)
             began = time.monotonic()
             try:
@@ -203,6 +204,12 @@ class _Question:
                 raise fault
             self._settle(name, response, size, (time.monotonic() - began) * 1000)
         return _readable(response)
+
+    def _see_that_it_is_open(self) -> None:
+        """Another question may have found it closed while this one waited for its place."""
+        why = self._client.book.closed().get(self._client.name)
+        if why is not None:
+            raise ProviderClosed(why)
 
     def _give_back(self, name: str, fault: ProviderError, size: int) -> None:
         """A request that was refused costs nothing; one that broke off may have been paid for."""

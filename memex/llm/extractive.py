@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from memex.llm import salient
 from memex.llm.answers import ObservationAnswer, SessionAnswer, TalkAnswer
-from memex.llm.base import OperationInput, SessionInput, SummaryLevel, TalkInput, TalkOutline
+from memex.llm.base import OperationInput, Price, SessionInput, SummaryLevel, TalkInput, TalkOutline
 from memex.llm.language import language_of, phrases
 from memex.llm.prose import paragraph, request_lines, statements
 from memex.llm.rank import central
@@ -102,6 +102,10 @@ class ExtractiveWriter:
             key_points=tuple(_key_points(talks, say)),
             technologies=technologies(path for talk in talks for path in talk.files),
         )
+
+    def price(self, _level: SummaryLevel, _sizes: Sequence[int]) -> Price:
+        """It is free."""
+        return Price()
 
     def spent(self) -> tuple[()]:
         """Nothing is paid for."""

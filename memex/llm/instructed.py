@@ -10,7 +10,7 @@ import orjson
 
 from memex.errors import InvalidAnswer, ProviderError, Stopped
 from memex.llm.answers import By, ObservationAnswer, SessionAnswer, TalkAnswer
-from memex.llm.base import OperationInput, SessionInput, SummaryLevel, TalkInput
+from memex.llm.base import OperationInput, Price, SessionInput, SummaryLevel, TalkInput
 from memex.llm.book import Book
 from memex.llm.chain import Chain
 from memex.llm.client import PER_MESSAGE, Client, Message, Usage
@@ -30,6 +30,10 @@ TALK_TOKENS = 8_000
 OPERATIONS = 10
 """Operations that are described in one call."""
 OPERATIONS_TOKENS = 4_000
+OPERATION_TOKENS = 800
+"""What one operation takes at most."""
+EXPECTED_TOKENS: dict[SummaryLevel, int] = {"observations": 120, "talks": 300, "sessions": 250}
+"""What the answer about one unit usually takes."""
 SCHEMA_TOKENS = 700
 """What the shape of an answer takes, generously."""
 REQUEST_UNITS = 100
@@ -141,6 +145,19 @@ class InstructorWriter:
             technologies=unique(name[:60] for name in reply.technologies[:20]),
             by=by,
         )
+
+    def price(self, level: SummaryLevel, sizes: Sequence[int]) -> Price:
+        """Estimate what rows would take at the provider that is asked first."""
+        client = self.chain.clients[0]
+        room = _room(client, level, "zh")
+        most = OPERATION_TOKENS if level == "observations" else min(room, TALK_TOKENS)
+        given = sum(min(size, most) for size in sizes)
+        calls = len(sizes)
+        if level == "observations":
+            calls = max(-(-calls // self._most_operations), -(-given // min(OPERATIONS_TOKENS, room)))
+        fixed = count_tokens(load_prompt(level, "zh").text) + SCHEMA_TOKENS
+        tokens_input, tokens_output = given + calls * fixed, len(sizes) * EXPECTED_TOKENS[level]
+        return Price(calls, tokens_input, tokens_output, client.facts.cost(tokens_input, tokens_output))
 
     def spent(self) -> list[dict[str, Any]]:
         """List the calls that the ledger does not have yet."""

@@ -1,5 +1,6 @@
 """What people ask the lake for: a session by its name, a list, one level of one session, counts."""
 
+from datetime import datetime
 from typing import Any
 
 from memex.errors import NotFound
@@ -80,6 +81,19 @@ def list_sessions(lake: Lake, project: str, limit: int) -> list[dict[str, Any]]:
     rows = [r for r in rows if wanted in r["project"].lower() or wanted in r["project_id"].lower()]
     rows.sort(key=lambda r: (r["ended_at"] is not None, r["ended_at"], r["id"]), reverse=True)
     return rows[:limit]
+
+
+def choose_sessions(lake: Lake, project_id: str, since: datetime | None, limit: int | None) -> list[str]:
+    """List the ids of sessions, newest first: of a project unless it is "", that were active since then."""
+    import polars as pl
+
+    rows = lake.frame("sessions", ["id", "project_id", "ended_at"])
+    if project_id:
+        rows = rows.filter(pl.col("project_id") == project_id)
+    if since:
+        rows = rows.filter(pl.col("ended_at") >= since)
+    ordered = rows.sort("ended_at", "id", descending=True, nulls_last=True)
+    return list(ordered["id"] if limit is None else ordered["id"].head(limit))
 
 
 def show_session(lake: Lake, session_id: str, level: str) -> dict[str, Any]:
