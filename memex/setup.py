@@ -124,7 +124,8 @@ class Memex:
         if self.settings.compact.l3_session_summary and self.settings.compact.l2_talk_summary is False:
             log.warning("L3 needs L2: talk summaries are switched on")
         wanted = tuple(levels) if levels else self.settings.compact.levels
-        return Compact(self.lake, self.writer, self.settings.compact, wanted)
+        excluded = self.settings.privacy.exclude_projects
+        return Compact(self.lake, self.writer, self.settings.compact, wanted, excluded=excluded)
 
     def delay(self, minutes: float | None) -> timedelta:
         """How long after its end a session is left alone: as given, else as configured."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from memex.compact.failures import record_failures, waiting_units
-from memex.compact.plan import UNIT, Changes, compare, stored_rows, talk_states
+from memex.compact.plan import UNIT, Changes, compare, stored_rows, talk_states, withheld
 from memex.compact.units import growing_units, source_sizes, wanted_units
 from memex.compact.write import write_units
 from memex.errors import Stopped, StoreBusy
@@ -65,13 +65,17 @@ class CompactReport:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """The verb with its parts. `levels` names those that are on; `clock` decides which talks are over."""
+    """The verb with its parts. `levels` names those that are on; `clock` decides which talks are over.
+
+    No writer that sends text away gets to see a project that is `excluded` (glob patterns).
+    """
 
     lake: Lake
     writer: Writer
     settings: CompactSettings
     levels: tuple[str, ...]
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    excluded: tuple[str, ...] = ()
 
     def plan(
         self, sessions: Sequence[str] | None = None, delay: timedelta = timedelta(), force: bool = False
@@ -142,7 +146,8 @@ class Compact:
 
     def _talks(self, sessions: Sequence[str] | None, delay: timedelta) -> "pl.DataFrame":
         idle = max(timedelta(minutes=self.settings.idle_minutes), delay)
-        return talk_states(self.lake, self.clock(), idle, sessions)
+        talks = talk_states(self.lake, self.clock(), idle, sessions)
+        return talks if self.writer.local else withheld(talks, self.excluded)
 
     def _changes(
         self, level: SummaryLevel, talks: "pl.DataFrame", sessions: Sequence[str] | None, force: bool

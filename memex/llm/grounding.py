@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from memex.llm.replies import OperationReply, OperationsReply, Reply, SessionReply, TalkReply, texts_of
+from memex.llm.replies import Reply, texts_of
 from memex.text import unique
 
 _URL = re.compile(r"\b(?:https?|ssh|git|ftp|wss?)://[\x21-\x7e]+", re.IGNORECASE)
@@ -126,17 +126,3 @@ def _cleaned(reply: Cleaned, source: Source) -> Cleaned:
 def _grounded_part(text: str, source: Source) -> str:
     kept = [part for part in _SENTENCE.split(text) if part.strip() and not source.ungrounded(part)]
     return ("" if "。" in text else " ").join(part.strip() for part in kept)
-
-
-def has_substance(reply: Reply) -> bool:
-    """Tell whether an answer still says what it must after something was dropped."""
-    match reply:
-        case TalkReply():
-            return bool(reply.summary)  # the request is known without it
-        case SessionReply():
-            return bool(reply.summary and reply.key_points)
-        case OperationReply():
-            return bool(reply.title and reply.narrative)
-        case OperationsReply():
-            return bool(reply.entries)
-    return True

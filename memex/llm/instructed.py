@@ -1,77 +1,65 @@
-"""The writer that asks a model: input rendered, answer checked against it, kept until the lake has it."""
+"""The writer that asks a model."""
 
-import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, TypeVar
-
-import orjson
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from memex.errors import InvalidAnswer, ProviderError, Stopped
 from memex.llm.answers import By, ObservationAnswer, SessionAnswer, TalkAnswer
+from memex.llm.asking import Desk, Question, fixed_tokens, room_for
 from memex.llm.base import OperationInput, Price, SessionInput, SummaryLevel, TalkInput
-from memex.llm.book import Book
-from memex.llm.chain import Chain
-from memex.llm.client import PER_MESSAGE, Client, Message, Usage
-from memex.llm.grounding import Source, has_substance, ungrounded, without_ungrounded
 from memex.llm.language import language_of
 from memex.llm.outcome import dead_end
-from memex.llm.prompts import language_line, load_prompt, prompt_version
+from memex.llm.prompts import prompt_version
 from memex.llm.render import Renderer, source_of
-from memex.llm.replies import OperationReply, OperationsReply, Reply, SessionReply, TalkReply, texts_of
+from memex.llm.replies import OperationReply, OperationsReply, SessionReply, TalkReply
 from memex.llm.tokens import count_tokens
-from memex.text import clip_units, digest, is_cjk, one_line, unique
-
-Answered = TypeVar("Answered", bound=Reply)
+from memex.text import clip_units, one_line, unique
 
 TALK_TOKENS = 8_000
 """Of a talk, so many tokens are shown."""
 OPERATIONS = 10
 """Operations that are described in one call."""
-OPERATIONS_TOKENS = 4_000
 OPERATION_TOKENS = 800
 """What one operation takes at most."""
+OPERATIONS_TOKENS = 4_000
+ENTRY_TOKENS = 150
+"""Room in an answer for the entry of one operation."""
 EXPECTED_TOKENS: dict[SummaryLevel, int] = {"observations": 120, "talks": 300, "sessions": 250}
 """What the answer about one unit usually takes."""
-SCHEMA_TOKENS = 700
-"""What the shape of an answer takes, generously."""
+SESSION_SHARE = 0.7
+"""Of the room for a session, what the texts of its talks may take; tags and files take the rest."""
 REQUEST_UNITS = 100
 SUMMARY_UNITS = 300
 LINE_UNITS = 60
-MOST_COMPLAINTS = 12
 
 
-@dataclass
+@dataclass(frozen=True)
 class InstructorWriter:
     """Writes all three levels by asking the providers of a chain.
 
     The first one gives the recipe: a row that another made for it counts as made, and says by whom.
     """
 
-    chain: Chain
-    book: Book
+    desk: Desk
     renderer: Renderer
     workers: int = 1
-    local: bool = field(default=False, init=False)
-    _receipts: set[str] = field(default_factory=set, init=False)
-    _told: list[str] = field(default_factory=list, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    local: bool = False
 
     @property
     def provider(self) -> str:
         """The provider that is asked first."""
-        return self.chain.clients[0].name
+        return self.desk.chain.clients[0].name
 
     @property
     def model(self) -> str:
         """Its model."""
-        return self.chain.clients[0].model
+        return self.desk.chain.clients[0].model
 
     @property
     def context_tokens(self) -> int:
         """The tokens of talk summaries that fit one question, at every provider of the chain."""
-        return min(_room(client, "sessions", "zh") for client in self.chain.clients)
+        return int(SESSION_SHARE * self._room("sessions"))
 
     def version_of(self, level: SummaryLevel) -> str:
         """Tell the version of a level's prompts."""
@@ -83,11 +71,10 @@ class InstructorWriter:
         Raises:
             ProviderError: no provider gave a usable answer.
         """
-        reply, by = self._operations([given])
-        found = _observation(_numbered(reply, 1)[0], by)
-        if found is None:
-            raise InvalidAnswer(f"{by.provider}: its entry says nothing that the operation shows")
-        return found
+        (answer,) = self.observations([given])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def observations(self, given: Sequence[OperationInput]) -> list[ObservationAnswer | Exception]:
         """Describe the operations of one talk, several in a call; one that got no entry is asked for alone.
@@ -95,19 +82,7 @@ class InstructorWriter:
         Raises:
             Stopped: a cap is reached, or no provider is left.
         """
-        answers: list[ObservationAnswer | Exception] = []
-        for part in self._parts(given):
-            try:
-                reply, by = self._operations(part)
-            except Stopped:
-                raise
-            except ProviderError as error:
-                answers += [error] if len(part) == 1 else map(self._alone, part)
-                continue
-            share = By(by.provider, by.model, by.cost_usd / len(part), by.dropped)
-            found = [_observation(entry, share) for entry in _numbered(reply, len(part))]
-            answers += [answer or self._alone(one) for answer, one in zip(found, part, strict=True)]
-        return answers
+        return [answer for part in self._parts(given) for answer in self._observations(part)]
 
     def talk(self, given: TalkInput) -> TalkAnswer:
         """Summarise a talk.
@@ -115,18 +90,27 @@ class InstructorWriter:
         Raises:
             ProviderError: no provider gave a usable answer.
         """
-        language = language_of(given.request + " " + " ".join(given.replies[-1:]))
 
-        def text(room: int) -> str:
-            return self.renderer.talk(given, min(room, TALK_TOKENS))
+        def mended(reply: TalkReply) -> TalkReply | None:
+            request = reply.user_request or self.renderer.redact(one_line(given.request)) or "…"
+            completed = "" if dead_end(reply.completed, given) else reply.completed
+            return reply.model_copy(update={"user_request": request, "completed": completed}) if reply.summary else None
 
-        reply, by = self._asked(
-            "talks", language, text, TalkReply, source_of(given), lambda r: dead_end(r.completed, given)
+        reply, by = self.desk.ask(
+            Question(
+                level="talks",
+                language=language_of(given.request + " " + " ".join(given.replies[-1:])),
+                shape=TalkReply,
+                text=lambda room: self.renderer.talk(given, min(room, TALK_TOKENS)),
+                source=source_of(given),
+                mended=mended,
+                wrong=lambda reply: dead_end(reply.completed, given),
+            )
         )
         return TalkAnswer(
-            user_request=clip_units(reply.user_request or self._request(given), REQUEST_UNITS),
+            user_request=clip_units(reply.user_request, REQUEST_UNITS),
             summary=clip_units(reply.summary, SUMMARY_UNITS),
-            completed="" if dead_end(reply.completed, given) else clip_units(reply.completed, LINE_UNITS * 2),
+            completed=clip_units(reply.completed, 2 * LINE_UNITS),
             by=by,
         )
 
@@ -136,58 +120,80 @@ class InstructorWriter:
         Raises:
             ProviderError: no provider gave a usable answer.
         """
-        language = language_of(" ".join(talk.user_request for talk in given.talks))
         rendered = self.renderer.session(given)
-        reply, by = self._asked("sessions", language, lambda _room: rendered, SessionReply, source_of(given))
+        reply, by = self.desk.ask(
+            Question(
+                level="sessions",
+                language=language_of(" ".join(talk.user_request for talk in given.talks)),
+                shape=SessionReply,
+                text=lambda room: self.renderer.field(rendered, room),
+                source=source_of(given),
+                mended=lambda reply: reply if reply.summary and reply.key_points else None,
+            )
+        )
         return SessionAnswer(
             summary=clip_units(reply.summary, SUMMARY_UNITS // 2),
-            key_points=tuple(clip_units(point, LINE_UNITS * 2) for point in reply.key_points[:7]),
+            key_points=tuple(clip_units(point, 2 * LINE_UNITS) for point in reply.key_points[:7]),
             technologies=unique(name[:60] for name in reply.technologies[:20]),
             by=by,
         )
 
     def price(self, level: SummaryLevel, sizes: Sequence[int]) -> Price:
         """Estimate what rows would take at the provider that is asked first."""
-        client = self.chain.clients[0]
-        room = _room(client, level, "zh")
-        most = OPERATION_TOKENS if level == "observations" else min(room, TALK_TOKENS)
-        given = sum(min(size, most) for size in sizes)
+        client = self.desk.chain.clients[0]
+        room = min(room_for(client, level, "zh"), OPERATION_TOKENS if level == "observations" else TALK_TOKENS)
+        given = sum(min(size, room) for size in sizes)
         calls = len(sizes)
         if level == "observations":
-            calls = max(-(-calls // self._most_operations), -(-given // min(OPERATIONS_TOKENS, room)))
-        fixed = count_tokens(load_prompt(level, "zh").text) + SCHEMA_TOKENS
-        tokens_input, tokens_output = given + calls * fixed, len(sizes) * EXPECTED_TOKENS[level]
+            calls = max(-(-calls // self._most_operations), -(-given // self._operations_tokens))
+        tokens_input, tokens_output = given + calls * fixed_tokens(level, "zh"), len(sizes) * EXPECTED_TOKENS[level]
         return Price(calls, tokens_input, tokens_output, client.facts.cost(tokens_input, tokens_output))
 
     def spent(self) -> list[dict[str, Any]]:
         """List the calls that the ledger does not have yet."""
-        rows = self.book.untold()
-        self._told = [row["id"] for row in rows]
-        return rows
+        return self.desk.spent()
 
     def committed(self) -> None:
         """Drop the answers that are rows now, and mark their calls as told."""
-        with self._lock:
-            keys, self._receipts = self._receipts, set()
-        self.book.drop(keys)
-        self.book.tell(self._told)
+        self.desk.committed()
 
-    def _request(self, given: TalkInput) -> str:
-        return self.renderer.redact(one_line(given.request)) or "…"
-
-    def _alone(self, given: OperationInput) -> ObservationAnswer | Exception:
+    def _observations(self, given: Sequence[OperationInput]) -> list[ObservationAnswer | Exception]:
+        """Describe operations in one call, and those that got no entry alone."""
         try:
-            return self.observation(given)
+            found, by = self._entries(given)
         except Stopped:
             raise
         except ProviderError as error:
-            return error
+            if len(given) == 1:
+                return [error]
+            found, by = [None] * len(given), By(self.provider, self.model)
+        share = By(by.provider, by.model, by.cost_usd / len(given), by.dropped)
+        answers: list[ObservationAnswer | Exception] = []
+        for entry, one in zip(found, given, strict=True):
+            if entry is not None:
+                answers.append(_observation(entry, share))
+            elif len(given) > 1:
+                answers += self._observations([one])
+            else:
+                answers.append(InvalidAnswer(f"{by.provider}: its entry says nothing that the operation shows"))
+        return answers
 
-    def _operations(self, given: Sequence[OperationInput]) -> tuple[OperationsReply, By]:
+    def _entries(self, given: Sequence[OperationInput]) -> tuple[list[OperationReply | None], By]:
         rendered = self.renderer.operations(given)
-        language = language_of(given[0].request)
-        source = [text for one in given for text in source_of(one)]
-        return self._asked("observations", language, lambda _room: rendered, OperationsReply, source)
+        reply, by = self.desk.ask(
+            Question(
+                level="observations",
+                language=language_of(given[0].request),
+                shape=OperationsReply,
+                text=lambda room: self.renderer.field(rendered, room),
+                source=[text for one in given for text in source_of(one)],
+                mended=_with_full_entries,
+            )
+        )
+        entries = {entry.n: entry for entry in reversed(reply.entries)}
+        if len(given) == 1:
+            return [reply.entries[0]], by
+        return [entries.get(number) for number in range(1, len(given) + 1)], by
 
     def _parts(self, given: Sequence[OperationInput]) -> list[list[OperationInput]]:
         """Split operations into calls: few enough, and short enough together."""
@@ -197,126 +203,31 @@ class InstructorWriter:
             size = count_tokens(self.renderer.operation(one, 1))
             if not parts or len(parts[-1]) >= self._most_operations or size > room:
                 parts.append([])
-                room = min(OPERATIONS_TOKENS, self._operations_room)
+                room = self._operations_tokens
             parts[-1].append(one)
             room -= size
         return parts
 
     @property
-    def _operations_room(self) -> int:
-        return min(_room(client, "observations", "zh") for client in self.chain.clients)
+    def _operations_tokens(self) -> int:
+        return min(OPERATIONS_TOKENS, self._room("observations") - OPERATION_TOKENS // 4)
 
     @property
     def _most_operations(self) -> int:
-        """So many entries of about 150 tokens that the answer has room for them."""
-        return max(
-            1, min(OPERATIONS, min(client.answer_tokens("observations") for client in self.chain.clients) // 150)
-        )
+        answer = min(client.answer_tokens("observations") for client in self.desk.chain.clients)
+        return max(1, min(OPERATIONS, answer // ENTRY_TOKENS))
 
-    def _asked(
-        self,
-        level: SummaryLevel,
-        language: str,
-        text: Callable[[int], str],
-        shape: type[Answered],
-        source: Sequence[str],
-        complaint: Callable[[Answered], str] = lambda _reply: "",
-    ) -> tuple[Answered, By]:
-        """Get a checked answer: from what was paid for before, else from a model."""
-        text = cache(text)
-        key = self._key(level, language, text(TALK_TOKENS), shape)
-        with self._lock:
-            self._receipts.add(key)
-        kept = self.book.answer(key)
-        if kept is not None:
-            found = orjson.loads(kept)
-            return shape.model_validate(found["reply"]), By(**found["by"])
-        reply, by = self._made(level, language, text, shape, Source(source), complaint)
-        self.book.keep(key, orjson.dumps({"reply": reply.model_dump(), "by": _plain(by)}).decode())
-        return reply, by
-
-    def _key(self, level: SummaryLevel, language: str, text: str, shape: type[Reply]) -> str:
-        return digest(level, self.version_of(level), self.provider, self.model, language, shape.__name__, text)
-
-    def _made(
-        self,
-        level: SummaryLevel,
-        language: str,
-        text: Callable[[int], str],
-        shape: type[Answered],
-        source: Source,
-        complaint: Callable[[Answered], str],
-    ) -> tuple[Answered, By]:
-        prompt = load_prompt(level, language).text
-
-        def ask(client: Client, share: float) -> tuple[Answered, Usage]:
-            asked = f"{text(int(_room(client, level, language) * share))}\n\n{language_line(language)}"
-            messages: list[Message] = [
-                {"role": "system", "content": prompt},
-                {"role": "user", "content": asked},
-            ]
-            reply, usage = client.ask(level, messages, shape)
-            wrong = _complaints(reply, source, language, complaint(reply))
-            if wrong:
-                messages += [
-                    {"role": "assistant", "content": orjson.dumps(reply.model_dump()).decode()},
-                    {"role": "user", "content": wrong},
-                ]
-                try:
-                    again, more = client.ask(level, messages, shape)
-                except InvalidAnswer:
-                    return reply, usage
-                return _better(reply, again, source), usage + more
-            return reply, usage
-
-        reply, usage, client = self.chain.ask(ask)
-        reply, dropped = without_ungrounded(reply, source)
-        if not has_substance(reply):
-            raise InvalidAnswer(f"{client.name}: nothing is left of its answer without what the source does not say")
-        return reply, By(client.name, client.model, usage.cost_usd, dropped)
+    def _room(self, level: SummaryLevel) -> int:
+        return min(room_for(client, level, "zh") for client in self.desk.chain.clients)
 
 
-def _room(client: Client, level: SummaryLevel, language: str) -> int:
-    """Tell how many tokens of input fit a question to this provider."""
-    most = min(client.facts.context, client.call_tokens)
-    fixed = count_tokens(load_prompt(level, language).text) + SCHEMA_TOKENS + 4 * PER_MESSAGE
-    return max(256, most - client.answer_tokens(level) - fixed)
+def _with_full_entries(reply: OperationsReply) -> OperationsReply | None:
+    """Keep the entries that still have a title and a story."""
+    full = [entry for entry in reply.entries if entry.title and entry.narrative]
+    return reply.model_copy(update={"entries": full}) if full else None
 
 
-def _complaints(reply: Reply, source: Source, language: str, more: str) -> str:
-    """Say what is wrong with an answer; "" when nothing is."""
-    invented = ungrounded(reply, source)[:MOST_COMPLAINTS]
-    told = []
-    if invented:
-        told.append(
-            f"These do not occur in the text: {', '.join(invented)}. Leave them out, or write them as the text does."
-        )
-    if language in ("zh", "ja", "ko") and not any(map(is_cjk, texts_of(reply))):
-        told.append(language_line(language))
-    if more:
-        told.append(more)
-    return " ".join([*told, "Give the whole answer again in the same shape."]) if told else ""
-
-
-def _better(first: Answered, second: Answered, source: Source) -> Answered:
-    """Choose the answer with fewer ungrounded claims, the second when they are equal."""
-    return first if len(ungrounded(first, source)) < len(ungrounded(second, source)) else second
-
-
-def _numbered(reply: OperationsReply, count: int) -> list[OperationReply | None]:
-    """Put the entries of an answer in the order of what was asked; None where there is no entry."""
-    entries: dict[int, OperationReply] = {}
-    for entry in reply.entries:
-        if entry.title and entry.narrative:
-            entries.setdefault(entry.n, entry)
-    if count == 1 and len(reply.entries) == 1 and not entries.get(1):
-        return [entries.get(reply.entries[0].n)]
-    return [entries.get(number) for number in range(1, count + 1)]
-
-
-def _observation(entry: OperationReply | None, by: By) -> ObservationAnswer | None:
-    if entry is None:
-        return None
+def _observation(entry: OperationReply, by: By) -> ObservationAnswer:
     return ObservationAnswer(
         type=entry.type,
         title=clip_units(entry.title, 24)[:160],
@@ -325,7 +236,3 @@ def _observation(entry: OperationReply | None, by: By) -> ObservationAnswer | No
         narrative=clip_units(entry.narrative, SUMMARY_UNITS)[:2000],
         by=by,
     )
-
-
-def _plain(by: By) -> dict[str, Any]:
-    return {"provider": by.provider, "model": by.model, "cost_usd": by.cost_usd, "dropped": by.dropped}

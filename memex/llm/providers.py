@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from memex.errors import ConfigError
+from memex.llm.asking import Desk
 from memex.llm.book import Book
 from memex.llm.chain import Chain
 from memex.llm.client import Client
@@ -24,7 +25,8 @@ def open_writer(settings: Settings, book: Book) -> InstructorWriter:
     names = [name for name in dict.fromkeys((compact.provider, *compact.fallback)) if name != "extractive"]
     clients = [open_client(settings, name, book) for name in names]
     workers = max(getattr(compact, name).workers for name in names)
-    return InstructorWriter(Chain(clients, book), book, Renderer(lambda text: _redacted(settings, text)), workers)
+    desk = Desk(Chain(clients, book), book)
+    return InstructorWriter(desk, Renderer(lambda text: _redacted(settings, text)), workers)
 
 
 def open_client(settings: Settings, name: str, book: Book) -> Client:

@@ -1,7 +1,8 @@
 """From what a writer is given to the text that a model reads: bounded, the telling parts kept longest.
 
 Each field is cut by itself, 60 % from its head and 30 % from its tail. What people and assistant said is kept before
-what tools put out. Secrets in a field that is cut are taken out first: half a secret would not be known as one.
+what tools put out. Secrets are taken out of a field before it is cut, for half a secret would not be known as one, and
+before it stands beside others, for a <private> without an end hides all that follows.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -69,15 +70,12 @@ class Renderer:
         return f"<project>{given.project}</project>\n" + "\n".join(talks)
 
     def field(self, text: str, limit: int) -> str:
-        """Cut one field to `limit` tokens, without secrets if anything is cut."""
+        """Take the secrets out of one field, and cut it to `limit` tokens."""
         text = storable(plain(text)).strip()
-        if len(text) <= limit:  # a token is at least a character
-            return text
         most = 4 * limit * MOST_CHARS
         if len(text) > 2 * most:
             text = text[:most] + "\n…\n" + text[-most:]
-        short = cut(text, limit)
-        return text if short == text else cut(self.redact(text), limit)
+        return cut(self.redact(text), limit)
 
     def _replies(self, replies: Sequence[str], room: int) -> list[str]:
         """Cut the replies; the last has up to half of the room, the others share the rest."""
