@@ -3,11 +3,11 @@
 import os
 import sys
 
-from memex.cli import archive, compact, config, find, forget, ingest, projects, run, show, sql, status, watch
+from memex.cli import archive, compact, config, find, forget, ingest, projects, providers, run, show, sql, status, watch
 from memex.cli.app import app
 from memex.errors import MemexError
 
-COMMANDS = (run, watch, ingest, compact, find, show, projects, status, sql, archive, forget, config)
+COMMANDS = (run, watch, ingest, compact, find, show, projects, status, providers, sql, archive, forget, config)
 """The modules whose import registers commands."""
 INTERRUPTED = 130
 

@@ -192,7 +192,7 @@ class Compact:
         made = to_arrow(table, rows, {"served": True})
         self.lake.upsert(table, pa.concat_tables([switched, made], promote_options="default"), epoch)
         record_failures(self.lake, level, failed, done, now, epoch)
-        self._settle()
+        self.settle()
         return CompactReport(
             {level: len(rows)},
             len(failed),
@@ -212,7 +212,7 @@ class Compact:
                 self.writer.committed()
             raise
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Put the calls that were paid for into the ledger; what they answered is in the lake."""
         self.lake.upsert("ledger", rows_to_arrow("ledger", self.writer.spent()))
         self.writer.committed()

@@ -36,7 +36,7 @@ LONGEST_PAUSE = 60.0
 """Seconds; a provider that wants more is left alone for this run."""
 REASKS = 1
 """How often an answer of a wrong shape is asked for again."""
-ANSWER_TOKENS: dict[str, int] = {"observations": 2000, "talks": 1000, "sessions": 1000}
+ANSWER_TOKENS: dict[str, int] = {"observations": 2000, "talks": 1000, "sessions": 1000, "check": 300}
 """What an answer may take; a third of the context at most."""
 PER_MESSAGE = 8
 """Tokens that a message takes beside its text, generously."""

@@ -22,7 +22,7 @@ def open_writer(settings: Settings, book: Book) -> InstructorWriter:
         ConfigError: a provider has no model or no address, or nobody knows its prices.
     """
     compact = settings.compact
-    names = [name for name in dict.fromkeys((compact.provider, *compact.fallback)) if name != "extractive"]
+    names = configured(settings)
     clients = [open_client(settings, name, book) for name in names]
     workers = max(getattr(compact, name).workers for name in names)
     desk = Desk(Chain(clients, book), book)
@@ -53,6 +53,12 @@ def open_client(settings: Settings, name: str, book: Book) -> Client:
         redact=lambda text: _redacted(settings, text),
         call_tokens=settings.compact.budget.call_tokens,
     )
+
+
+def configured(settings: Settings) -> list[str]:
+    """Name the providers that a run may ask, in order; none with the extractive writer."""
+    names = dict.fromkeys((settings.compact.provider, *settings.compact.fallback))
+    return [name for name in names if name != "extractive"]
 
 
 def _endpoint(name: str, endpoint: str) -> str:
