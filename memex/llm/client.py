@@ -84,39 +84,50 @@ class Client:
     def ask(self, level: str, messages: Sequence[Message], shape: type[Answered]) -> tuple[Answered, Usage]:
         """Ask once, and again when the shape is wrong.
 
+        An answer that was not finished gets one more try, with twice the room.
+
         Raises:
             ProviderBusy, ProviderClosed, Refused, TooLong, InvalidAnswer: as `memex.errors` says.
             Stopped: a cap is reached.
         """
+        from instructor.core.exceptions import IncompleteOutputException
+
+        question = _Question(self, level, self.answer_tokens(level))
+        try:
+            return self._ask(question, messages, shape), question.usage
+        except IncompleteOutputException:
+            question.answer_tokens = min(2 * question.answer_tokens, self.facts.output)
+        try:
+            return self._ask(question, messages, shape), question.usage
+        except IncompleteOutputException as error:
+            most = question.answer_tokens
+            raise InvalidAnswer(f"{self.name} did not finish its answer in {most} tokens") from error
+
+    def _ask(self, question: "_Question", messages: Sequence[Message], shape: type[Answered]) -> Answered:
         import instructor
-        from instructor.core.exceptions import IncompleteOutputException, InstructorRetryException
+        from instructor.core.exceptions import InstructorRetryException
 
         logging.getLogger("instructor").setLevel(logging.CRITICAL)  # it logs every failure, with the answer
-        question = _Question(self, level)
         mode = getattr(instructor.Mode, _MODES[self.facts.mode])
         create: Any = instructor.patch(create=question.send, mode=mode)
-        options = {"temperature": self.facts.temperature} if self.facts.temperature is not None else {}
+        options: dict[str, Any] = {"temperature": self.facts.temperature} if self.facts.temperature is not None else {}
         try:
-            reply = create(
+            reply: Answered = create(
                 response_model=shape,
                 max_retries=REASKS,
                 strict=False,
                 model=self.model,
                 messages=list(messages),
-                **{self.facts.limit_key: self.answer_tokens(level)},
+                **{self.facts.limit_key: question.answer_tokens},
                 **options,
                 **({"extra_body": self.facts.extra} if self.facts.extra else {}),
             )
-        except IncompleteOutputException as error:
-            raise InvalidAnswer(
-                f"{self.name} did not finish its answer in {self.answer_tokens(level)} tokens"
-            ) from error
         except InstructorRetryException as error:
             cause = error.__cause__
             if isinstance(cause, ProviderError):
                 raise cause from None
             raise InvalidAnswer(f"{self.name}: wrong shape, also when asked again: {_short(cause)}") from error
-        return reply, question.usage
+        return reply
 
     def answer_tokens(self, level: str) -> int:
         """Tell what an answer at this level may take."""
@@ -156,9 +167,10 @@ class Quiet:
 class _Question:
     """One answer in the making, over as many requests as it takes."""
 
-    def __init__(self, client: Client, level: str) -> None:
+    def __init__(self, client: Client, level: str, answer_tokens: int) -> None:
         self._client = client
         self._level = level
+        self.answer_tokens = answer_tokens
         self.usage = Usage()
 
     def send(self, **request: Any) -> Any:
@@ -184,7 +196,7 @@ class _Question:
 
     def _send_once(self, request: dict[str, Any]) -> Any:
         client, facts = self._client, self._client.facts
-        size, answer = _size(request), client.answer_tokens(self._level)
+        size, answer = _size(request), self.answer_tokens
         worst = Call(self._level, client.name, client.model, size, answer, facts.cost(size, answer))
         client.quiet.wait()
         with client.slots.taken():

@@ -51,7 +51,10 @@ def fault_of(error: Exception, name: str) -> ProviderError | None:
 
 
 def fault_in_body(body: Any, name: str) -> ProviderError | None:
-    """Find the error that some services put into an answer with status 200."""
+    """Find the error that some services put into an answer with status 200, or the page of a proxy before them."""
+    if isinstance(body, str):
+        page = f"{name} answered a page, no JSON: {body[:MOST_TEXT]}"
+        return ProviderBusy(page, "does its endpoint end in /v1?", broken_off=True)
     error = getattr(body, "error", None) or (getattr(body, "model_extra", None) or {}).get("error")
     if not error:
         return None
