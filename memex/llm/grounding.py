@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*", re.ASCII)
 _ALTERNATIVES = re.compile(r"\w[\w-]*/\w[\w-]*|[A-Z]\w*(?:/[A-Z]\w*)+")
 """What a slash stands between in plain English: add/remove, JSON/YAML."""
 _CODE = re.compile(r"`([^`\n]{2,120})`")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[`*]*[^\sa-z])|(?<=[。！？])|\n+")
+_SENTENCE = re.compile(r"((?<=[.!?])\s+(?=[\"'(\[`*]*[^\sa-z])|(?<=[。！？])|\n+)")
 _TRAILING = ".,;:!?)]}>'\"`*…"
 _COMMON = frozenset(
     {"and/or", "e.g", "i.e", "read/write", "client/server", "input/output", "ci/cd", "tcp/ip", "github", "javascript",
@@ -124,5 +124,7 @@ def _cleaned(reply: Cleaned, source: Source) -> Cleaned:
 
 
 def _grounded_part(text: str, source: Source) -> str:
-    kept = [part for part in _SENTENCE.split(text) if part.strip() and not source.ungrounded(part)]
-    return ("" if "。" in text else " ").join(part.strip() for part in kept)
+    parts = _SENTENCE.split(text)  # sentence, gap, sentence, gap, …
+    gaps = [*parts[1::2], ""]
+    kept = (part + gap for part, gap in zip(parts[::2], gaps, strict=True) if not source.ungrounded(part))
+    return "".join(kept).strip()

@@ -24,7 +24,8 @@ _LIKE = {
 }  # fmt: skip
 _SHELL = re.compile(
     r"^(?:[\W_]*|n/?a|none|null|nil|empty|unknown|todo|tbd|string|text|"
-    r"(?:no|not) (?:summary|information|content|data|available|applicable|provided|specified)\b.{0,40}|"
+    r"(?:no|not) (?:summary|information|content|data|available|applicable|provided|specified)\b"
+    r"(?: (?:is|was|are|were|available|provided|given|found|applicable|needed|yet|here|to report|for this \w+))*[.]?|"
     r"(?:summary|title|narrative|user_request|completed|the summary|无|没有|暂无)[.。]?)$",
     re.IGNORECASE,
 )
