@@ -180,3 +180,92 @@ def test_the_day_has_a_cap_in_money(open_with, home, log):
         assert len(service.requests) == before
     assert sum(row["cost_usd"] for row in rows(memex, "ledger")) == pytest.approx(memex.book.spent().usd)
     assert all(row["cost_usd"] > 0 for row in rows(memex, "talk_summaries"))
+
+
+def test_another_model_makes_everything_again_and_the_first_is_free_to_return_to(open_with, log):
+    for number in range(3):
+        talk(log, f"Add flag {number}")
+    log.write()
+    with serving() as service:
+        memex = open_with(service)
+        compact(memex)
+        first = len(service.requests)
+        other = Memex(settings_for(memex.home, service.endpoint, own={"model": "another"}))
+        plan = other.compact_at(LEVELS).plan()
+        assert plan.pending == {"observations": 3, "talks": 3, "sessions": 1} and plan.reasons == {"changed": 7}
+        compact(other)
+        assert len(service.requests) == 2 * first
+        assert {row["model"] for row in rows(memex, "talk_summaries", "served")} == {"another"}
+        assert len(rows(memex, "talk_summaries", "NOT served")) == 3  # kept as history
+        compact(memex)
+        assert len(service.requests) == 2 * first
+        assert {row["model"] for row in rows(memex, "talk_summaries", "served")} == {"test-model"}
+
+
+def test_a_session_made_again_by_force_asks_again(open_with, one_talk):
+    with serving() as service:
+        memex = open_with(service)
+        compact(memex, TALKS)
+        compact(memex, TALKS, force=True)
+        assert len(service.requests) == 2
+    assert len(rows(memex, "talk_summaries")) == 1
+
+
+def test_a_chinese_talk_is_asked_about_and_answered_in_chinese(open_with, log):
+    log.prompt("为什么登录这么慢？请修复").reply("因为缺少索引。").write()
+    with serving() as service:
+        memex = open_with(service)
+        assert compact(memex, TALKS).made == {"talks": 1}
+        system, user = service.requests[0]["body"]["messages"]
+    assert "总结" in system["content"] and user["content"].endswith("请用中文回答（代码、路径和名称保持原样）。")
+
+
+def test_an_answer_in_another_language_is_asked_about_once(open_with, log):
+    log.prompt("为什么登录这么慢？请修复").reply("因为缺少索引。").write()
+    english = {"user_request": "Fix the login", "summary": "The login was slow."}
+    with serving(Script(words=english)) as service:
+        memex = open_with(service)
+        assert compact(memex, TALKS).made == {"talks": 1}
+        assert len(service.requests) == 2
+        assert "请用中文回答" in service.requests[1]["body"]["messages"][-1]["content"]
+
+
+def test_the_beginning_of_every_question_is_the_same(open_with, log):
+    for number in range(3):
+        talk(log, f"Add flag {number}")
+    log.write()
+    with serving() as service:
+        compact(open_with(service), TALKS)
+        assert len({request["body"]["messages"][0]["content"] for request in service.requests}) == 1
+
+
+def test_what_failed_claims_no_result(open_with, log):
+    log.prompt("Fix the tests").call("Bash", {"command": "pytest"}, "1 failed, 2 passed", error=True)
+    log.reply("All tests pass now.").write()
+    with serving(Script(words={"completed": "All tests pass"})) as service:
+        memex = open_with(service)
+        compact(memex, TALKS)
+        assert "leave `completed` empty" in service.requests[1]["body"]["messages"][-1]["content"]
+    assert rows(memex, "talk_summaries")[0]["completed"] == ""
+
+
+def test_forgetting_leaves_no_answer_that_waits(open_with, log):
+    from memex.forget.target import Target
+
+    talk(log, "Add a flag to the zebra").write()
+    with serving() as service:
+        memex = open_with(service)
+        compact(memex)
+        memex.book.keep("waiting", "an answer about the zebra")
+        memex.forget.run(Target(f"claude:{log.session}", "", ""))
+        assert memex.book.answer("waiting") is None
+    files = (memex.home / "journal").rglob("*")
+    assert not any(b"zebra" in path.read_bytes() for path in files if path.is_file())
+
+
+def test_ready_secrets_of_errors_stay_out_of_failures(open_with, one_talk):
+    with serving(Script(["filtered"], words={})) as service:
+        memex = open_with(service, own={"api_key": "sk-proj-" + "a1" * 20})
+        compact(memex, TALKS)
+        assert service.requests[0]["key"] == "Bearer sk-proj-" + "a1" * 20
+    assert "a1a1" not in str(rows(memex, "failures"))
