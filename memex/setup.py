@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memex.forget.run import Forget
     from memex.live.watch import Summarise, Watch
     from memex.llm.base import Writer
+    from memex.llm.book import Book
     from memex.maintain.run import Maintain
     from memex.maintain.similar import Similarity
     from memex.search.search import Search
@@ -40,10 +41,13 @@ MOST_AT_START = 20
 class Memex:
     """Every verb, wired to one home. Parts are made at their first use: a raw search opens no lake.
 
+    All that has the same `run_id` shares the caps of one run; none is a run of its own.
+
     >>> open_memex().search.run(Query("auth"), "raw", 5)      # doctest: +SKIP
     """
 
     settings: Settings
+    run_id: str = ""
 
     @property
     def home(self) -> Path:
@@ -127,13 +131,20 @@ class Memex:
         """
         from memex.llm.extractive import ExtractiveWriter
 
-        provider = self.settings.compact.provider
-        if provider != "extractive":
-            raise ConfigError(
-                f"compact.provider = {provider!r}: this version of Memex writes with 'extractive' only",
-                'set provider = "extractive" under [compact]; every summary can be made again later',
-            )
-        return ExtractiveWriter()
+        if self.settings.compact.provider == "extractive":
+            return ExtractiveWriter()
+        from memex.llm.providers import open_writer
+
+        return open_writer(self.settings, self.book)
+
+    @cached_property
+    def book(self) -> "Book":
+        """What models cost and answered, over all processes."""
+        from memex.llm.book import Book, Caps
+
+        budget = self.settings.compact.budget
+        caps = Caps(budget.run_tokens, budget.run_usd, budget.day_tokens, budget.day_usd)
+        return Book(self.home / "journal" / "calls.db", caps, self.run_id)
 
     @property
     def compact(self) -> "Compact":
@@ -147,7 +158,8 @@ class Memex:
         if self.settings.compact.l3_session_summary and self.settings.compact.l2_talk_summary is False:
             log.warning("L3 needs L2: talk summaries are switched on")
         wanted = tuple(levels) if levels else self.settings.compact.levels
-        return Compact(self.lake, self.writer, self.settings.compact, wanted)
+        excluded = self.settings.privacy.exclude_projects
+        return Compact(self.lake, self.writer, self.settings.compact, wanted, excluded=excluded)
 
     def delay(self, minutes: float | None) -> timedelta:
         """How long after its end a session is left alone: as given, else as configured."""
@@ -285,7 +297,7 @@ def sample_folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[1] / "data" / "claude"
 
 
-def open_memex(settings: Settings | None = None) -> Memex:
+def open_memex(settings: Settings | None = None, run_id: str = "") -> Memex:
     """Wire everything to the home of the settings, by default those of environment and file.
 
     Raises:
@@ -298,4 +310,4 @@ def open_memex(settings: Settings | None = None) -> Memex:
         next(settings.home.iterdir(), None)
     if not settings.home.is_dir():
         raise HomeError(f"{settings.home} is not a folder", "set MEMEX_HOME to a folder")
-    return Memex(settings)
+    return Memex(settings, run_id)

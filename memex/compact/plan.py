@@ -8,6 +8,7 @@ prompt, model or text makes exactly the affected units pending, and nothing else
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from memex.llm.base import SummaryLevel
@@ -106,3 +107,16 @@ def talk_states(lake: Lake, now: datetime, idle: timedelta, sessions: Sequence[s
         .drop("answered", "superseded", "session_end", "kind")
         .sort(UNIT)
     )
+
+
+def withheld(talks: "pl.DataFrame", excluded: Sequence[str]) -> "pl.DataFrame":
+    """Take the talks of excluded projects for unfinished: nothing is made of them, and what they have stays."""
+    import polars as pl
+
+    if not excluded:
+        return talks
+    columns = ("project", "project_id", "cwd")
+    projects = talks.select(columns).unique()
+    hidden = [row for row in projects.iter_rows() if any(fnmatchcase(text, glob) for text in row for glob in excluded)]
+    mine = pl.struct(columns).is_in([dict(zip(columns, row, strict=True)) for row in hidden])
+    return talks.with_columns(over=pl.col("over") & ~mine, complete=pl.col("complete") & ~mine)

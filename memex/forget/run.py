@@ -14,6 +14,7 @@ from memex.forget.files import clean_files, drop_stopped_restore
 from memex.forget.rows import RAW, SUMMARIES, Going
 from memex.forget.survey import Survey, rows_of, survey
 from memex.forget.target import Act, Target, act_of
+from memex.llm.book import forget_answers
 from memex.search.refresh import refresh_raw, refresh_summaries
 from memex.search.text import TextIndex
 from memex.sources.acts import Acts
@@ -130,6 +131,7 @@ class Forget:
         drop_stopped_restore(self.home)
         clean_files(self.home, tombstones, {key for ids in found.going.rows.values() for key in ids})
         self.acts.overwrite(tombstones.clean)
+        forget_answers(self.home / "journal" / "calls.db")
         self._delete_derived(found.going)
         self._delete_raw(found)
         for kept in found.gone:
