@@ -14,6 +14,7 @@ MemexError                     exit code 1
  ├── AlreadyRunning (Terminal) 11  another process watches this home
  ├── BackupError  (Terminal)  12   no backup, a damaged one, or one that must not be written over
  ├── CannotUndo   (Terminal)  13   what a unit of maintenance changed was changed again since
+ ├── DamagedIndex (Terminal)  15   an index cannot be read; it can be made anew
  └── ProviderError            14   a model did not give a usable answer
       ├── ProviderBusy   (Transient)   too many requests, overloaded, no answer in time
       ├── ProviderClosed (Terminal)    no key, no money, no such model: nothing more from it in this run
@@ -123,6 +124,12 @@ class CannotUndo(MemexError, Terminal):
     """What a unit of maintenance changed was changed again since."""
 
     exit_code = 13
+
+
+class DamagedIndex(MemexError, Terminal):
+    """An index cannot be read; it can be made anew."""
+
+    exit_code = 15
 
 
 class ProviderError(MemexError):

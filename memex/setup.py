@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memex.compact.run import Compact
     from memex.embed.base import Embedder
     from memex.forget.run import Forget
+    from memex.health.examine import Examine
     from memex.live.watch import Summarise, Watch
     from memex.llm.base import Writer
     from memex.llm.book import Book
@@ -97,6 +98,13 @@ class Memex:
         from memex.forget.run import Forget
 
         return Forget(self.home, self.archive, self.acts, self.lake, self.ingest, self.raw_index, self.summary_index)
+
+    @cached_property
+    def examine(self) -> "Examine":
+        """Whether the parts of this home agree."""
+        from memex.health.examine import Examine
+
+        return Examine(self.archive, self.lake, self.ingest, self.raw_index, self.summary_index)
 
     @cached_property
     def backup(self) -> "Backup":

@@ -8,6 +8,7 @@ from memex.cli import (
     backup,
     compact,
     config,
+    doctor,
     find,
     forget,
     ingest,
@@ -25,8 +26,8 @@ from memex.cli.app import app
 from memex.errors import MemexError
 
 COMMANDS = (
-    run, watch, ingest, compact, maintain, find, show, memories, projects, status, providers, sql, archive, backup,
-    forget, config,
+    run, watch, ingest, compact, maintain, find, show, memories, projects, status, providers, sql, archive, doctor,
+    backup, forget, config,
 )  # fmt: skip
 """The modules whose import registers commands."""
 INTERRUPTED = 130

@@ -22,7 +22,7 @@ from uuid import uuid4
 import orjson
 from filelock import FileLock
 
-from memex.errors import translated_os_errors
+from memex.errors import DamagedIndex, translated_os_errors
 from memex.search.part import Doc, Part, Place, build_part, quoted
 from memex.search.query import Query
 from memex.search.rank import ranked
@@ -99,7 +99,13 @@ class TextIndex:
         return sum(part.docs - part.void for part in self._parts())
 
     def _read(self, read: "Callable[[duckdb.DuckDBPyConnection, Sequence[Part]], Result]") -> Result | None:
-        """Read the parts in force; None when there are none."""
+        """Read the parts in force; None when there are none.
+
+        Raises:
+            DamagedIndex: a part is gone, or not what was written.
+        """
+        import duckdb
+
         for attempt in range(READ_ATTEMPTS):
             parts = self._parts()
             if not parts:
@@ -107,10 +113,12 @@ class TextIndex:
             try:
                 with closing(self._open(parts)) as connection:
                     return read(connection, parts)
-            except Exception as error:  # a part was replaced between reading the pointer and opening it
+            except duckdb.Error as error:
                 if attempt == READ_ATTEMPTS - 1 or all((self.root / part.name).exists() for part in parts):
-                    raise error
-                time.sleep(0.02 * 2**attempt)
+                    raise DamagedIndex(
+                        f"{self.root} cannot be read: {error}", "memex doctor --mend makes it anew"
+                    ) from error
+                time.sleep(0.02 * 2**attempt)  # a part was replaced between reading the pointer and opening it
         return None
 
     def _open(self, parts: list[Part]) -> "duckdb.DuckDBPyConnection":

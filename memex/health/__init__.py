@@ -1,0 +1,1 @@
+"""Whether archive, lake and indexes agree, and what to do when they do not."""
