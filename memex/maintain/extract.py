@@ -36,7 +36,7 @@ _PREFERENCE = re.compile(
     re.IGNORECASE,
 )
 _DECISION = re.compile(
-    r"\bdecided (?:to|on|that|against)\b|\bsettled(?: on\b|:)|\bagreed:|\bwe(?:'ve| have)? agreed\b|"
+    r"\bdecided (?:to|on|that|against)\b|\bsettled(?: on\b| then:|:)|\bagreed:|\bwe(?:'ve| have)? agreed\b|"
     r"\b(?:go|goes|going|went|gone|stick|sticking) with\b|\bchose\b|\bopted (?:for|to)\b|\bsupersed(?:es|ed|ing)\b|"
     r"\bamend(?:ed|ing|ment)(?: to)?(?: the)? (?:[\w-]+ )?(?:rule|policy|decision|agreement)\b|\bfrom here on\b|"
     r"\b(?:let's|we(?:'ll| will)) (?:use|keep|stick|switch|drop)\b|"
