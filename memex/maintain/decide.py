@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from memex.llm.rank import central
 from memex.maintain.identity import identity, same_identity
 from memex.maintain.kinds import kinds
-from memex.maintain.similar import said, says_the_same, words
+from memex.maintain.similar import said, says_no_more, says_the_same, words
 from memex.model import Memory
 from memex.text import clip_units, one_line, sentences, unique, units
 
@@ -146,6 +146,8 @@ class Rules:
 
     def _is_same(self, new: Memory, other: Neighbour) -> bool:
         alike = other.similarity is not None and other.similarity >= self._near and other.lexical >= ALIKE
+        if says_no_more(new.text, other.memory.text):
+            return True
         near = alike and new.kind not in HAPPENED
         return (near or other.lexical >= SAME_WORDS) and says_the_same(said(new), said(other.memory))
 
