@@ -1,8 +1,10 @@
 """`memex watch`, measured from outside: how soon a line is found, what waiting costs, whether a burst is kept up with.
 
-    python benchmarks/live.py [--appends 40] [--files 10000] [--idle 60] [--burst 20]
+    python benchmarks/live.py [--appends 40] [--files 10000] [--idle 60] [--burst 20] [--lines 10000] [--rate 20]
 
 A watcher is started over `--files` logs of a few lines each, all of them read, in a home and folders of its own.
+Another one has `--lines` lines appended under it, `--rate` a second, or each when the one before is found (0); then
+its lake is read beside a copy of it that was optimized. A number of 0 leaves a part out.
 Times are those of this machine at this moment; the shares and ratios count.
 """
 
@@ -16,13 +18,17 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memex.cli.output import print_table
-from memex.search.query import Filters
+from memex.search.query import Filters, Query
+from memex.search.refresh import refresh_raw
 from memex.settings import Settings
 from memex.setup import Memex, open_memex
+from memex.store.lake import in_list
+from memex.store.schemas import TABLES
 
 TICKS = os.sysconf("SC_CLK_TCK")
 MEMEX = [sys.executable, "-m", "memex.cli.main"]
@@ -35,16 +41,109 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--idle", type=float, default=60)
     parser.add_argument("--burst", type=float, default=20)
+    parser.add_argument("--lines", type=int, default=10_000)
+    parser.add_argument("--rate", type=float, default=20)
     given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="memex-live-"))
-    try:
+    if given.files:
+        watched(given)
+    if given.lines:
+        growth(given.lines, given.rate)
+
+
+def watched(given: argparse.Namespace) -> None:
+    """Measure one watcher over many files."""
+    with tempfile.TemporaryDirectory(prefix="memex-live-") as name:
+        folder = Path(name)
         memex = filled(folder, given.files)
         with Watcher(folder) as watcher:
             latency(memex, watcher, folder, given.appends)
             idle(watcher, given.idle)
             burst(memex, watcher, folder, given.burst)
-    finally:
-        shutil.rmtree(folder)
+
+
+def growth(lines: int, rate: float, sessions: int = 10) -> None:
+    """Let logs grow line by line under a watcher; count the files of the lake, and read it beside an optimized copy."""
+    with tempfile.TemporaryDirectory(prefix="memex-live-") as name:
+        folder = Path(name)
+        memex = opened(folder, folder / "memex")
+        logs = [Log(folder, f"-grows{number}", datetime.now(UTC)) for number in range(sessions)]
+        with Watcher(folder) as watcher:
+            started = time.monotonic()
+            before = {table: memex.lake.dataset(table).version for table in TABLES}
+            for number in range(lines):
+                logs[number % sessions].append(f"growing line {number} about word{number}")
+                until = started + number / rate if rate else 0
+                while time.monotonic() < until or (not rate and memex.raw_index.count() <= number):
+                    time.sleep(0.005)
+            while memex.raw_index.count() < lines:
+                time.sleep(0.1)
+            print(
+                f"{lines} lines appended and found in {time.monotonic() - started:.0f} s; load {os.getloadavg()[0]:.1f}"
+            )
+            watcher.quiet()
+        print_table(
+            ["table", "rows", "commits", "data files", "files", "versions", "MB"],
+            [
+                (
+                    table,
+                    memex.lake.count(table),
+                    dataset.version - before[table],
+                    len(dataset.get_fragments()),
+                    *size_of(Path(dataset.uri)),
+                )
+                for table in TABLES
+                if (dataset := memex.lake.dataset(table)).version > before[table]
+            ],
+            right=["rows", "commits", "data files", "files", "versions", "MB"],
+        )
+        compare_reads(memex, optimized(memex, folder), f"claude:{logs[0].session}", lines)
+
+
+def size_of(table: Path) -> tuple[int, int, str]:
+    """Count the files and versions of a table, and its megabytes."""
+    sizes = [path.stat().st_size for path in table.rglob("*") if path.is_file()]
+    return len(sizes), len(list((table / "_versions").iterdir())), f"{sum(sizes) / 1e6:.1f}"
+
+
+def optimized(memex: Memex, folder: Path) -> Memex:
+    """Copy a home, optimize every table, and build the full text anew."""
+    shutil.copytree(memex.home, folder / "optimized")
+    other = opened(folder, folder / "optimized")
+    for table in TABLES:
+        other.lake.optimize(table)
+    refresh_raw(other.lake, other.raw_index, whole=True)
+    return other
+
+
+def compare_reads(grown: Memex, fresh: Memex, session: str, lines: int, rounds: int = 25) -> None:
+    """Time the same reads in both, by turns, and print the medians."""
+    key = grown.lake.scan("messages", ["id"], in_list("session_id", [session]))["id"][0].as_py()
+    reads: dict[str, Callable[[Memex], object]] = {
+        "a message by id": lambda m: m.lake.scan("messages", None, in_list("id", [key])),
+        "a session's messages": lambda m: m.lake.scan("messages", None, in_list("session_id", [session])),
+        "all messages": lambda m: m.lake.scan("messages"),
+        "all talks": lambda m: m.lake.scan("talks"),
+        "all sessions": lambda m: m.lake.scan("sessions"),
+        "all sources": lambda m: m.lake.scan("sources"),
+        "rare word": lambda m: m.raw_index.search(Query(f"word{lines // 2}"), 20),
+        "common word": lambda m: m.raw_index.search(Query("growing line"), 20),
+    }
+    rows = []
+    for name, read in reads.items():
+        times: dict[str, list[float]] = {"grown": [], "fresh": []}
+        for number in range(rounds):
+            pair = [("grown", grown), ("fresh", fresh)]
+            for which, memex in pair if number % 2 else reversed(pair):
+                times[which].append(timed(lambda memex=memex: read(memex)))  # noqa: B023 - called at once
+        a, b = at(times["grown"], 0.5), at(times["fresh"], 0.5)
+        rows.append((name, f"{1000 * a:.1f}", f"{1000 * b:.1f}", f"{a / b:.2f}"))
+    columns = ["read, ms", "after live appends", "optimized", "ratio"]
+    print_table(columns, rows, right=columns[1:])
+
+
+def opened(folder: Path, home: Path) -> Memex:
+    """Open a home over the logs of the benchmark."""
+    return open_memex(Settings.model_validate({"home": home, "sources": sources(folder)}))
 
 
 def filled(folder: Path, files: int) -> Memex:
@@ -54,7 +153,7 @@ def filled(folder: Path, files: int) -> Memex:
         log = Log(folder, f"-src-app{number % 200}", old)
         log.append(f"the question of log {number}", f"the answer of log {number}")
         os.utime(log.path, (old.timestamp(), old.timestamp()))
-    memex = open_memex(Settings.model_validate({"home": folder / "memex", "sources": sources(folder)}))
+    memex = opened(folder, folder / "memex")
     started = time.monotonic()
     subprocess.run([*MEMEX, "ingest"], env=environment(folder), check=True, capture_output=True)
     for batch in memex.compact.plan().batches:
@@ -202,12 +301,12 @@ def environment(folder: Path) -> dict[str, str]:
 
 def found(memex: Memex, word: str) -> bool:
     """Ask the index. A word that is cut into tokens finds others like it, too."""
-    return any(word in row["content"] for row in memex.raw_index.search(word, Filters(), 50))
+    return any(word in row["content"] for row in memex.raw_index.search(Query(word), 50))
 
 
 def contents(memex: Memex, words: str, session: str) -> list[str]:
     """Search one session."""
-    return [row["content"] for row in memex.raw_index.search(words, Filters(session=session), 50)]
+    return [row["content"] for row in memex.raw_index.search(Query(words, filters=Filters(session=session)), 50)]
 
 
 def found_by_command(folder: Path, word: str) -> bool:

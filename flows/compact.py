@@ -2,6 +2,7 @@
 
 from functools import reduce
 from typing import Annotated
+from uuid import uuid4
 
 from prefect import flow
 from prefect.task_runners import ThreadPoolTaskRunner
@@ -31,9 +32,9 @@ def compact(
         force: Make summaries again even where nothing changed.
     """
     plan = plan_compact(sessions, levels, delay_minutes, force)
-    total = len(plan.batches)
+    total, run_id = len(plan.batches), uuid4().hex
     futures = [
-        compact_sessions.submit(list(batch), levels, delay_minutes, force, number, total)
+        compact_sessions.submit(list(batch), levels, delay_minutes, force, number, total, run_id)
         for number, batch in enumerate(plan.batches, 1)
     ]
     report = reduce(CompactReport.__add__, (future.result() for future in futures), CompactReport())

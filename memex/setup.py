@@ -12,11 +12,15 @@ from memex.errors import ConfigError, HomeError, translated_os_errors
 from memex.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from memex.backup.home import Home
+    from memex.backup.restore import Restore
+    from memex.backup.run import Backup
     from memex.compact.run import Compact
     from memex.embed.base import Embedder
     from memex.forget.run import Forget
     from memex.live.watch import Summarise, Watch
     from memex.llm.base import Writer
+    from memex.llm.book import Book
     from memex.maintain.run import Maintain
     from memex.maintain.similar import Similarity
     from memex.search.search import Search
@@ -37,10 +41,13 @@ MOST_AT_START = 20
 class Memex:
     """Every verb, wired to one home. Parts are made at their first use: a raw search opens no lake.
 
-    >>> open_memex().search.run("auth", "raw", Filters(), 5)      # doctest: +SKIP
+    All that has the same `run_id` shares the caps of one run; none is a run of its own.
+
+    >>> open_memex().search.run(Query("auth"), "raw", 5)      # doctest: +SKIP
     """
 
     settings: Settings
+    run_id: str = ""
 
     @property
     def home(self) -> Path:
@@ -76,8 +83,13 @@ class Memex:
         from memex.sources.ingest import Ingest
         from memex.sources.registry import ADAPTERS
 
-        roots = {cli: roots for cli, roots in self.settings.sources.roots.items() if cli in ADAPTERS}
-        return Ingest(self.archive, self.lake, ADAPTERS, roots, self.settings.sources.exclude)
+        return Ingest(self.archive, self.lake, ADAPTERS, self.roots(), self.settings.sources.exclude)
+
+    def roots(self) -> dict[str, tuple[Path, ...]]:
+        """Name the folders of each CLI that are read, as far as they exist now where a pattern names them."""
+        from memex.sources.registry import ADAPTERS
+
+        return {cli: roots for cli, roots in self.settings.sources.roots.items() if cli in ADAPTERS}
 
     @cached_property
     def forget(self) -> "Forget":
@@ -85,6 +97,30 @@ class Memex:
         from memex.forget.run import Forget
 
         return Forget(self.home, self.archive, self.acts, self.lake, self.ingest, self.raw_index, self.summary_index)
+
+    @cached_property
+    def backup(self) -> "Backup":
+        """What nothing else can bring back, to a file or folder."""
+        from memex.backup.run import Backup
+
+        return Backup(self.parts)
+
+    @cached_property
+    def restore(self) -> "Restore":
+        """A backup into this home."""
+        from memex.backup.restore import Restore
+
+        def open_home(folder: Path) -> "Home":
+            return Memex(self.settings.model_copy(update={"home": folder})).parts
+
+        return Restore(self.parts, open_home)
+
+    @property
+    def parts(self) -> "Home":
+        """What backups are made of, and restored into."""
+        from memex.backup.home import Home
+
+        return Home(self.home, self.archive, self.acts, self.lake, self.ingest, self.forget.finish)
 
     @cached_property
     def writer(self) -> "Writer":
@@ -95,13 +131,20 @@ class Memex:
         """
         from memex.llm.extractive import ExtractiveWriter
 
-        provider = self.settings.compact.provider
-        if provider != "extractive":
-            raise ConfigError(
-                f"compact.provider = {provider!r}: this version of Memex writes with 'extractive' only",
-                'set provider = "extractive" under [compact]; every summary can be made again later',
-            )
-        return ExtractiveWriter()
+        if self.settings.compact.provider == "extractive":
+            return ExtractiveWriter()
+        from memex.llm.providers import open_writer
+
+        return open_writer(self.settings, self.book)
+
+    @cached_property
+    def book(self) -> "Book":
+        """What models cost and answered, over all processes."""
+        from memex.llm.book import Book, Caps
+
+        budget = self.settings.compact.budget
+        caps = Caps(budget.run_tokens, budget.run_usd, budget.day_tokens, budget.day_usd)
+        return Book(self.home / "journal" / "calls.db", caps, self.run_id)
 
     @property
     def compact(self) -> "Compact":
@@ -115,7 +158,8 @@ class Memex:
         if self.settings.compact.l3_session_summary and self.settings.compact.l2_talk_summary is False:
             log.warning("L3 needs L2: talk summaries are switched on")
         wanted = tuple(levels) if levels else self.settings.compact.levels
-        return Compact(self.lake, self.writer, self.settings.compact, wanted)
+        excluded = self.settings.privacy.exclude_projects
+        return Compact(self.lake, self.writer, self.settings.compact, wanted, excluded=excluded)
 
     def delay(self, minutes: float | None) -> timedelta:
         """How long after its end a session is left alone: as given, else as configured."""
@@ -214,17 +258,25 @@ class Memex:
     @cached_property
     def search(self) -> "Search":
         """Find things."""
-        from memex.search.search import Search
+        from memex.search.search import Fusion, Search
 
+        given = self.settings.search
         return Search(
             lambda: self.lake,
             self.raw_index,
             self.summary_index,
             lambda: self.embedder,
-            self.settings.search.rrf_k,
+            Fusion(given.fusion, given.vector_weight, given.rrf_k),
             self.settings.embed.embed_raw,
             self.calibrations,
         )
+
+    @property
+    def here(self) -> "Summarise":
+        """Summaries that are written in this process while logs are read."""
+        from memex.live.watch import Here
+
+        return Here(self.compact, self.lake, self.summary_index)
 
     def watch(self, tell: Callable[[str], None], summarise: "Summarise | None" = None) -> "Watch":
         """Live reading; `tell` gets one line about each thing that happened.
@@ -232,11 +284,11 @@ class Memex:
         Summaries are written in this process unless `summarise` has them written elsewhere; then a large backlog
         is left to the hourly flow.
         """
-        from memex.live.watch import Here, Watch
+        from memex.live.watch import Watch
 
-        here = Here(self.compact, self.lake, self.summary_index)
         most = None if summarise is None else MOST_AT_START
-        return Watch(self.ingest, self.lake, self.raw_index, self.compact, summarise or here, tell, most)
+        indexes = self.raw_index, self.summary_index
+        return Watch(self.ingest, self.lake, *indexes, self.compact, summarise or self.here, tell, self.roots, most)
 
 
 def sample_folder() -> Path:
@@ -245,7 +297,7 @@ def sample_folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[1] / "data" / "claude"
 
 
-def open_memex(settings: Settings | None = None) -> Memex:
+def open_memex(settings: Settings | None = None, run_id: str = "") -> Memex:
     """Wire everything to the home of the settings, by default those of environment and file.
 
     Raises:
@@ -258,4 +310,4 @@ def open_memex(settings: Settings | None = None) -> Memex:
         next(settings.home.iterdir(), None)
     if not settings.home.is_dir():
         raise HomeError(f"{settings.home} is not a folder", "set MEMEX_HOME to a folder")
-    return Memex(settings)
+    return Memex(settings, run_id)

@@ -26,9 +26,10 @@ def compact_sessions(
     force: bool,
     number: int,
     total: int,
+    run_id: str,
 ) -> CompactReport:
-    """Write what is pending in one batch of sessions."""
-    memex = open_memex()
+    """Write what is pending in one batch of sessions. All batches with one `run_id` share the caps of a run."""
+    memex = open_memex(run_id=run_id)
     compact, delay = memex.compact_at(levels), memex.delay(delay_minutes)
     pending = sum(compact.plan(sessions, delay, force).pending.values())
     progress = ProgressArtifact(f"summaries, batch {number} of {total}", pending)

@@ -18,11 +18,11 @@ INGEST = [sys.executable, "-m", "memex.cli.main", "ingest"]
 SEARCH = textwrap.dedent("""
     import sys
     from pathlib import Path
-    from memex.search.query import Filters
+    from memex.search.query import Query
     from memex.setup import open_memex
     memex, searches = open_memex(), 0
     while not Path(sys.argv[1]).exists():
-        memex.search.run("test", "raw", Filters(), 5)
+        memex.search.run(Query("test"), "raw", 5)
         searches += 1
     print(searches)
 """)

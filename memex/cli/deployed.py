@@ -1,16 +1,23 @@
 """Summaries of a session as a run of the deployment `session/session`."""
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from memex.compact.recipe import recipe_of
 from memex.errors import ConfigError, ServerError
 from memex.llm.base import Writer
 from memex.store.lake import Lake, in_list
 
+if TYPE_CHECKING:
+    from memex.live.watch import Summarise
+
 DEPLOYMENT = "session/session"
+ASK_AGAIN_SECONDS = 600.0
+"""How long a server that did not answer is not asked again: each time takes a while, and reading waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,7 @@ class Deployed:
                 f"summaries by {self.writer.provider!r} are not free, and so flow runs write them, within their limits",
                 "start a Prefect server, and set PREFECT_API_URL",
             )
+        import prefect.deployments  # noqa: F401 - this takes seconds, which are better spent before reading begins
 
     def __call__(self, sessions: Sequence[str], delay: timedelta, tick: Callable[[int], None]) -> str:
         """Ask for one run a session. For the same state of a session a run is asked for once.
@@ -55,3 +63,23 @@ class Deployed:
                 ) from error
             tick(1)
         return f"left to {DEPLOYMENT}"
+
+
+@dataclass
+class WhileThereIsAServer:
+    """Leaves summaries that cost nothing to the server, and has them written here when it does not answer."""
+
+    deployed: Deployed
+    here: "Summarise"
+    _ask_at: float = 0.0
+
+    def __call__(self, sessions: Sequence[str], delay: timedelta, tick: Callable[[int], None]) -> str:
+        """Ask for runs, or write."""
+        trouble = ""
+        if time.monotonic() >= self._ask_at:
+            try:
+                return self.deployed(sessions, delay, tick)
+            except ServerError as error:
+                self._ask_at = time.monotonic() + ASK_AGAIN_SECONDS
+                trouble = f" (here: {error})"
+        return self.here(sessions, delay, tick) + trouble

@@ -5,6 +5,7 @@ import sys
 
 from memex.cli import (
     archive,
+    backup,
     compact,
     config,
     find,
@@ -13,6 +14,7 @@ from memex.cli import (
     maintain,
     memories,
     projects,
+    providers,
     run,
     show,
     sql,
@@ -23,7 +25,8 @@ from memex.cli.app import app
 from memex.errors import MemexError
 
 COMMANDS = (
-    run, watch, ingest, compact, maintain, find, show, memories, projects, status, sql, archive, forget, config,
+    run, watch, ingest, compact, maintain, find, show, memories, projects, status, providers, sql, archive, backup,
+    forget, config,
 )  # fmt: skip
 """The modules whose import registers commands."""
 INTERRUPTED = 130

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,8 @@ def watch() -> None:
 
 
 def _tell(text: str) -> None:
-    note(f"{datetime.now():%H:%M:%S} {text}")
+    with suppress(OSError):  # nobody listens any more, or the disk of the log is full: no reason to stop reading
+        note(f"{datetime.now():%H:%M:%S} {text}")
 
 
 def _elsewhere(memex: "Memex") -> "Summarise | None":
@@ -44,6 +46,7 @@ def _elsewhere(memex: "Memex") -> "Summarise | None":
     free = memex.settings.compact.provider == "extractive"
     if free and not os.environ.get("PREFECT_API_URL"):
         return None
-    from memex.cli.deployed import Deployed
+    from memex.cli.deployed import Deployed, WhileThereIsAServer
 
-    return Deployed(memex.lake, memex.writer)
+    deployed = Deployed(memex.lake, memex.writer)
+    return WhileThereIsAServer(deployed, memex.here) if free else deployed

@@ -6,9 +6,9 @@ least `merge_threshold` operations of one kind within a talk. All other calls ar
 
 from typing import TYPE_CHECKING
 
-from memex.compact.recipe import Recipe
+from memex.compact.recipe import Recipe, made_by
 from memex.compact.talks import TalkText
-from memex.llm.base import OperationInput, Writer
+from memex.llm.answers import ObservationAnswer
 from memex.model import Observation, Origin, ToolCall
 from memex.settings import L1Settings
 from memex.text import unique
@@ -54,9 +54,10 @@ def group_calls(calls: "pl.DataFrame", talks: "pl.DataFrame", options: L1Setting
     return grouped.drop("unit", "contents").with_columns(fingerprint=pl.Series(prints, dtype=pl.String))
 
 
-def write_observation(writer: Writer, calls: tuple[ToolCall, ...], talk: TalkText, origin: Origin) -> Observation:
-    """Have one group of calls described. The files are taken from the arguments, never from the writer."""
-    answer = writer.observation(OperationInput(request=talk.request, calls=calls, cwd=talk.cwd))
+def observation_of(
+    answer: ObservationAnswer, calls: tuple[ToolCall, ...], talk: TalkText, origin: Origin
+) -> Observation:
+    """Make the row of one group of calls. The files are taken from the arguments, never from the writer."""
     return Observation(
         id=origin.fingerprint,
         session_id=talk.session_id,
@@ -71,5 +72,5 @@ def write_observation(writer: Writer, calls: tuple[ToolCall, ...], talk: TalkTex
         files_modified=unique(path for c in calls if c.operation in _MODIFYING for path in c.files),
         project_id=talk.project_id,
         occurred_at=calls[0].started_at,
-        origin=origin,
+        origin=made_by(origin, answer),
     )

@@ -8,6 +8,7 @@ prompt, model or text makes exactly the affected units pending, and nothing else
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from memex.llm.base import SummaryLevel
@@ -17,6 +18,8 @@ from memex.store.schemas import SUMMARY_TABLES
 if TYPE_CHECKING:
     import polars as pl
 
+FAR_AHEAD = timedelta(days=1)
+"""A time so far ahead is not waited for."""
 UNIT = ("session_id", "prompt_number")
 """Where a unit stands; the prompt number of a session's unit is 0."""
 
@@ -79,7 +82,8 @@ def stored_rows(lake: Lake, level: SummaryLevel, sessions: Sequence[str] | None)
 def talk_states(lake: Lake, now: datetime, idle: timedelta, sessions: Sequence[str] | None) -> "pl.DataFrame":
     """Read the answered talks, each with whether it is `complete` and its session `over`.
 
-    A talk is complete when another prompt followed it, or when its session has been silent for `idle`.
+    A talk is complete when another prompt followed it, or when its session has been silent for `idle`; an end that
+    lies FAR_AHEAD is a wrong clock's.
     Columns: `id, session_id, prompt_number, content, ended_at, project_id, project, cwd, over, complete`.
     """
     import polars as pl
@@ -91,7 +95,8 @@ def talk_states(lake: Lake, now: datetime, idle: timedelta, sessions: Sequence[s
         ["id", "project_id", "project", "cwd", "ended_at", "kind"],
         None if sessions is None else in_list("id", sessions),
     ).rename({"id": "session_id", "ended_at": "session_end"})
-    over = pl.col("session_end").is_null() | (pl.col("session_end") <= now - idle)
+    end = pl.col("session_end")
+    over = end.is_null() | (end <= now - idle) | (end > now + FAR_AHEAD)
     last = pl.col("prompt_number") == pl.col("prompt_number").max().over("session_id")
     return (
         talks.filter(~pl.col("superseded"))
@@ -102,3 +107,16 @@ def talk_states(lake: Lake, now: datetime, idle: timedelta, sessions: Sequence[s
         .drop("answered", "superseded", "session_end", "kind")
         .sort(UNIT)
     )
+
+
+def withheld(talks: "pl.DataFrame", excluded: Sequence[str]) -> "pl.DataFrame":
+    """Take the talks of excluded projects for unfinished: nothing is made of them, and what they have stays."""
+    import polars as pl
+
+    if not excluded:
+        return talks
+    columns = ("project", "project_id", "cwd")
+    projects = talks.select(columns).unique()
+    hidden = [row for row in projects.iter_rows() if any(fnmatchcase(text, glob) for text in row for glob in excluded)]
+    mine = pl.struct(columns).is_in([dict(zip(columns, row, strict=True)) for row in hidden])
+    return talks.with_columns(over=pl.col("over") & ~mine, complete=pl.col("complete") & ~mine)

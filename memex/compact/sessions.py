@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from memex.compact.recipe import made_by
 from memex.llm.answers import SessionAnswer
 from memex.llm.base import SessionInput, TalkOutline, Writer
 from memex.model import Origin, SessionSummary
@@ -28,7 +29,7 @@ def write_session(
         technologies=answer.technologies,
         project_id=session["project_id"],
         occurred_at=ended_at,
-        origin=origin,
+        origin=made_by(origin, answer),
     )
 
 

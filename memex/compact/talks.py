@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from memex.compact.recipe import made_by
 from memex.llm.base import TalkInput, Writer
 from memex.llm.prose import question
 from memex.model import Origin, TalkSummary, ToolCall
@@ -106,5 +107,5 @@ def write_talk(writer: Writer, talk: TalkText, origin: Origin) -> TalkSummary:
         files_involved=talk.files,
         project_id=talk.project_id,
         occurred_at=talk.ended_at,
-        origin=origin,
+        origin=made_by(origin, answer),
     )

@@ -10,6 +10,9 @@ from memex.llm.base import SummaryLevel, Writer
 from memex.settings import L1Settings
 from memex.store.lake import Lake, in_list
 
+L2_TOKENS = 220
+"""What a talk summary usually takes."""
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -66,3 +69,22 @@ def _session_units(talks: "pl.DataFrame", writer: Writer) -> "pl.DataFrame":
     return parts.select("session_id", prompt_number=pl.lit(0, pl.Int64), key="session_id").with_columns(
         fingerprint=pl.Series(prints, dtype=pl.String)
     )
+
+
+def source_sizes(lake: Lake, level: SummaryLevel, units: "pl.DataFrame") -> list[int]:
+    """Estimate the tokens that each unit is made from, without reading any text."""
+    import polars as pl
+
+    where = in_list("session_id", units["session_id"].unique().to_list())
+    if level == "observations":
+        tokens = lake.frame("tool_calls", ["id", "tokens"], where)
+        calls = units.select("fingerprint", "call_ids").explode("call_ids")
+        sizes = (
+            calls.join(tokens, left_on="call_ids", right_on="id").group_by("fingerprint").agg(pl.col("tokens").sum())
+        )
+        return sizes["tokens"].to_list()
+    talks = lake.frame("talks", [*UNIT, "tokens_raw"], where)
+    if level == "talks":
+        return units.join(talks, on=UNIT)["tokens_raw"].to_list()
+    counts = talks.join(units, on="session_id", how="semi").group_by("session_id").len()
+    return (counts["len"] * L2_TOKENS).to_list()

@@ -1,10 +1,12 @@
 """Files of the home that are neither archive, nor lake, nor index: journals and caches."""
 
+import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
+from filelock import FileLock, Timeout
 
 from memex.errors import translated_os_errors
 from memex.sources.clean import lines_in
@@ -25,6 +27,15 @@ def clean_files(home: Path, tombstones: Tombstones, removed: Collection[str]) ->
             lines = [line for line in lines if not _tells_of(line, tombstones, removed)]
         changed += _replace(path, b"".join(map(tombstones.clean, lines)))
     return changed
+
+
+def drop_stopped_restore(home: Path) -> None:
+    """Delete a backup that a restore which was killed left laid out; one that goes on is cleaned by itself."""
+    try:
+        with FileLock(home / "restore.lock", timeout=0):
+            shutil.rmtree(home / "restoring", ignore_errors=True)
+    except Timeout:
+        return
 
 
 def _replace(path: Path, data: bytes) -> bool:

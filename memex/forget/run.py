@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from memex.forget.files import clean_files
+from memex.forget.files import clean_files, drop_stopped_restore
 from memex.forget.rows import RAW, SUMMARIES, Going
 from memex.forget.survey import Survey, rows_of, survey
 from memex.forget.target import Act, Target, act_of
+from memex.llm.book import forget_answers
 from memex.search.refresh import refresh_raw, refresh_summaries
 from memex.search.text import TextIndex
 from memex.sources.acts import Acts
@@ -127,8 +128,10 @@ class Forget:
     def _carry_out(self, found: Survey) -> None:
         """Do all that a survey found. What was made last goes first: what it was made from leads to it."""
         tombstones = self._tombstones()
+        drop_stopped_restore(self.home)
         clean_files(self.home, tombstones, {key for ids in found.going.rows.values() for key in ids})
         self.acts.overwrite(tombstones.clean)
+        forget_answers(self.home / "journal" / "calls.db")
         self._delete_derived(found.going)
         self._delete_raw(found)
         for kept in found.gone:

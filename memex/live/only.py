@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -26,14 +26,20 @@ def only_one(home: Path) -> Iterator[None]:
             lock.acquire()
         except Timeout as error:
             raise AlreadyRunning(f"memex watch runs already{_who(about)}", f"it watches for {home}") from error
-        try:
-            aside = about.with_suffix(f".{os.getpid()}.aside")
-            aside.write_text(json.dumps({"pid": os.getpid(), "since": datetime.now().astimezone().isoformat()}))
-            aside.replace(about)
-            yield
-        finally:
-            about.unlink(missing_ok=True)
-            lock.release()
+    try:
+        with suppress(OSError):  # a full disk: then a second one is told less
+            _introduce(about)
+        yield
+    finally:
+        about.unlink(missing_ok=True)
+        lock.release()
+
+
+def _introduce(about: Path) -> None:
+    about.unlink(missing_ok=True)
+    aside = about.with_suffix(".aside")
+    aside.write_text(json.dumps({"pid": os.getpid(), "since": datetime.now().astimezone().isoformat()}))
+    aside.replace(about)
 
 
 def _who(about: Path) -> str:

@@ -7,13 +7,14 @@ on files that changed say what to read, and the times of last writes say when a 
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Protocol
 
 from memex.compact.run import Compact
-from memex.errors import MemexError
+from memex.errors import MemexError, StoreBusy
 from memex.live.changes import Changes
 from memex.live.under_way import under_way
 from memex.search.refresh import refresh_raw, refresh_summaries
@@ -24,6 +25,10 @@ from memex.store.lake import Lake
 
 SWEEP_SECONDS = 600.0
 """How often everything is planned again, for what no event told."""
+BLIND_SECONDS = 2.0
+"""How often at most that is done because something may have changed unseen."""
+ROOTS_SECONDS = 10.0
+"""How often it is looked whether there are more folders to watch."""
 LOOK_SECONDS = 3.0
 """After a change, how long it may take until completed talks are looked for."""
 PEEK_SECONDS = 0.5
@@ -53,8 +58,12 @@ class Here:
     index: TextIndex
 
     def __call__(self, sessions: Sequence[str], delay: timedelta, tick: Callable[[int], None]) -> str:
-        """Write what is pending."""
-        report = self.compact.run(sessions, delay, tick=tick)
+        """Write what is pending.
+
+        Raises:
+            StoreBusy: somebody else is at one of these sessions.
+        """
+        report = self.compact.run(sessions, delay, tick=tick, patience=0)
         refresh_summaries(self.lake, self.index, of=sessions)
         made = ", ".join(f"{count} {level}" for level, count in report.made.items() if count) or "replacements"
         return made + (f"; {report.failed} failed, memex status says why" if report.failed else "")
@@ -71,13 +80,17 @@ class Watch:
     ingest: Ingest
     lake: Lake
     index: TextIndex
+    summary_index: TextIndex
     compact: Compact
     summarise: Summarise
     tell: Callable[[str], None]
+    roots: Callable[[], Mapping[str, tuple[Path, ...]]]
+    """The folders to watch, when asked: a pattern may match more by now."""
     most_at_start: int | None = None
     """With more sessions than so many pending at the start, they are left to whoever writes summaries by the hour."""
     _changes: Changes = field(init=False)
     _stopping: bool = False
+    _unkept: deque[tuple[str, ...]] = field(default_factory=deque)
     _batches: deque[tuple[str, ...]] = field(default_factory=deque)
     _starting: bool = True
     _touched: set[str] = field(default_factory=set)
@@ -88,6 +101,9 @@ class Watch:
     _rests_until: float = 0.0
     _looked_at: float = 0.0
     _sweep_at: float = 0.0
+    _swept_at: float = -BLIND_SECONDS
+    _renewed_at: float = 0.0
+    _roots_at: float = 0.0
     _peeked_at: float = 0.0
 
     def __post_init__(self) -> None:
@@ -96,6 +112,7 @@ class Watch:
     def run(self) -> None:
         """Watch until `stop` is called."""
         with self._changes:
+            self._renewed_at = time.monotonic()
             places = [place for place in self.ingest.places() if place.exists()]
             self.tell("watching " + (", ".join(map(str, places)) or "for the first log to appear"))
             while not self._stopping:
@@ -114,15 +131,21 @@ class Watch:
 
     def _step(self) -> None:
         """Read what changed; then do one piece of what else there is to do."""
-        paths = self._changes.take(self._seconds_to_wait())
+        paths, blind = self._changes.take(self._seconds_to_wait())
         now = time.monotonic()
+        if blind:
+            self._sweep_at = min(self._sweep_at, self._swept_at + BLIND_SECONDS)
         if now < self._rests_until or self._stopping:
             self._unread |= paths
             return
         if paths or self._unread:
             self._read(paths)
+        if now >= self._roots_at:
+            self._find_roots(now)
         if now >= self._sweep_at:
             self._sweep(now)
+        elif self._unkept:
+            self._keep_batch()
         elif self._batches:
             self._read_batch()
         elif self._starting:
@@ -138,7 +161,7 @@ class Watch:
             return self._rests_until - now
         if self._batches or self._starting or self._due or self._unread:
             return 0.0
-        waits = [self._sweep_at - now]
+        waits = [self._sweep_at - now, self._roots_at - now]
         if self._touched:
             waits.append(self._looked_at + LOOK_SECONDS - now)
         if self._live:
@@ -149,13 +172,19 @@ class Watch:
         """Read the files at some paths, so that what is new in them is findable."""
         self._unread |= paths  # until it is done
         paths = self._unread
-        gone = [path for path in paths if _is_gone(path)]
-        if marked := self.ingest.mark_gone(gone):
+        if marked := self.ingest.mark_gone(self.ingest.known_at(filter(_is_gone, paths))):
             self.tell(f"gone: {marked} files; what they held is kept")
         for batch in self.ingest.batches_at(paths):
             files = [file for found in batch.values() for file in found]
             self._read_in(list(batch), self.ingest.read_files(batch, files, with_orphans=False))
         self._unread = set()
+
+    def _keep_batch(self) -> None:
+        """Archive one batch of several: a copied session must find the one it was copied from."""
+        report = self.ingest.keep(self._unkept[0])
+        self._unkept.popleft()
+        for problem in report.unreadable:
+            self.tell(f"cannot read {problem}")
 
     def _read_batch(self) -> None:
         """Read one batch of what the last plan found."""
@@ -172,15 +201,25 @@ class Watch:
         for problem in report.unreadable:
             self.tell(f"cannot read {problem}")
 
+    def _find_roots(self, now: float) -> None:
+        """Watch other folders when there are others to watch."""
+        self._roots_at = now + ROOTS_SECONDS
+        if (roots := self.roots()) != self.ingest.roots:
+            self.ingest = replace(self.ingest, roots=roots)
+            self._changes.renew(self.ingest.places())
+            self._sweep_at = now
+
     def _sweep(self, now: float) -> None:
-        """Plan everything anew, and watch anew before that: then nothing falls between."""
+        """Plan everything anew, and watch anew before that when it is long ago: then nothing falls between."""
         self._sweep_at = now + AGAIN_SECONDS
-        if not self._starting:
+        if now >= self._renewed_at + SWEEP_SECONDS:
             self._changes.renew()
+            self._renewed_at = now
         plan = self.ingest.plan()
         self._batches = deque(plan.batches)
+        self._unkept = deque(plan.batches if len(plan.batches) > 1 else ())
         self.ingest.mark_gone(plan.gone)
-        self._sweep_at = now + SWEEP_SECONDS
+        self._swept_at, self._sweep_at = now, now + SWEEP_SECONDS
         if plan.sessions:
             self.tell(f"to read: {plan.sessions} sessions")
         for problem in plan.unreadable if self._starting else ():
@@ -193,6 +232,7 @@ class Watch:
     def _finish_start(self) -> None:
         """Do what a process that was killed may have left undone, once everything is read."""
         refresh_raw(self.lake, self.index)
+        refresh_summaries(self.lake, self.summary_index)
         self._live = under_way(self.lake, self.compact.clock(), self._idle)
         pending = [session for batch in self.compact.plan().batches for session in batch]
         self._starting = False
@@ -222,6 +262,8 @@ class Watch:
         try:
             for batch in self.compact.plan(piece, delay).batches:
                 self.tell(f"summarised {_names(batch)}: {self.summarise(batch, delay, self._peek)}")
+        except StoreBusy:  # somebody else may be doing it: looked for again soon, not waited for
+            self._touched.update(piece)
         except MemexError as error:  # it must not keep anybody from reading
             self._unwritten.update(piece)
             self.tell(f"{error}: trying again within {SWEEP_SECONDS / 60:.0f} minutes")
@@ -235,7 +277,10 @@ class Watch:
         if self._stopping:
             raise _Stopped
         if now >= self._peeked_at + PEEK_SECONDS:
-            if paths := self._changes.take(0):
+            paths, blind = self._changes.take(0)
+            if blind:
+                self._sweep_at = now
+            if paths:
                 self._read(paths)
             self._peeked_at = time.monotonic()
 

@@ -1,5 +1,6 @@
 """The shapes of what a writer answers, for every writer. Sizes are in units (memex.text.units)."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -7,10 +8,22 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
+@dataclass(frozen=True, slots=True)
+class By:
+    """Which model gave an answer, what it cost, and how many of its claims were dropped for want of a ground."""
+
+    provider: str
+    model: str
+    cost_usd: float = 0.0
+    dropped: int = 0
+
+
 class Answer(BaseModel):
-    """A frozen answer without surprises in it."""
+    """A frozen answer without surprises in it. `by` is None when the writer itself made it, for nothing."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: By | None = Field(default=None, exclude=True)
 
 
 class ObservationAnswer(Answer):

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from memex.llm import salient
 from memex.llm.answers import ObservationAnswer, SessionAnswer, TalkAnswer
-from memex.llm.base import OperationInput, SessionInput, TalkInput, TalkOutline
+from memex.llm.base import OperationInput, Price, SessionInput, SummaryLevel, TalkInput, TalkOutline
 from memex.llm.language import language_of, phrases
 from memex.llm.prose import paragraph, request_lines, statements
 from memex.llm.rank import central
@@ -53,6 +53,12 @@ class ExtractiveWriter:
     model = "extractive"
     version = "1"
     context_tokens = 1_000_000_000
+    workers = 1
+    local = True
+
+    def version_of(self, _level: SummaryLevel) -> str:
+        """Tell the version of the rules, one for all levels."""
+        return self.version
 
     def observation(self, given: OperationInput) -> ObservationAnswer:
         """Describe a group of like operations: what, on which files, how it ended."""
@@ -71,6 +77,10 @@ class ExtractiveWriter:
             facts=tuple(unique(fact[:240] for fact in facts))[:12],
             narrative=story[:1500],
         )
+
+    def observations(self, given: Sequence[OperationInput]) -> list[ObservationAnswer | Exception]:
+        """Describe operations one by one."""
+        return [self._described(one) for one in given]
 
     def talk(self, given: TalkInput) -> TalkAnswer:
         """Summarise a talk: its request, the sentences that carry the replies, and what was finished."""
@@ -92,6 +102,23 @@ class ExtractiveWriter:
             key_points=tuple(_key_points(talks, say)),
             technologies=technologies(path for talk in talks for path in talk.files),
         )
+
+    def price(self, _level: SummaryLevel, _sizes: Sequence[int]) -> Price:
+        """It is free."""
+        return Price()
+
+    def spent(self) -> tuple[()]:
+        """Nothing is paid for."""
+        return ()
+
+    def committed(self) -> None:
+        """Nothing is kept until then."""
+
+    def _described(self, given: OperationInput) -> ObservationAnswer | Exception:
+        try:
+            return self.observation(given)
+        except Exception as error:
+            return error
 
 
 def technologies(paths: Iterable[str]) -> tuple[str, ...]:

@@ -38,14 +38,18 @@ def raw_documents(lake: Lake, keys: frozenset[str], of: Sequence[str] | None = N
     """Read messages and tool calls as documents; `of` names their sessions, when it is some."""
     sessions = _sessions(lake, of)
     yield from _documents(
-        lake, "messages", keys, of, lambda r: _doc(r, sessions, "raw", r["role"], r["ts"], r["digest"], r["text"])
+        lake,
+        "messages",
+        keys,
+        of,
+        lambda r: _doc(r, sessions, "raw", r["role"], r["kind"], r["ts"], r["digest"], r["text"]),
     )
     yield from _documents(
         lake,
         "tool_calls",
         keys,
         of,
-        lambda r: _doc(r, sessions, "raw", "tool", r["started_at"], r["digest"], _call_text(r)),
+        lambda r: _doc(r, sessions, "raw", "tool", r["name"], r["started_at"], r["digest"], _call_text(r)),
     )
 
 
@@ -59,7 +63,14 @@ def summary_documents(lake: Lake, keys: frozenset[str], of: Sequence[str] | None
             keys,
             of,
             lambda r, level=level: _doc(  # type: ignore[misc]
-                r, sessions, level, "", r["occurred_at"], str(r["created_at"]), _joined(r, _SUMMARY[level])
+                r,
+                sessions,
+                level,
+                "",
+                r.get("type", ""),
+                r["occurred_at"],
+                str(r["created_at"]),
+                _joined(r, _SUMMARY[level]),
             ),
         )
 
@@ -117,6 +128,7 @@ def _doc(
     sessions: Mapping[str, tuple[str, str, str]],
     level: str,
     role: str,
+    kind: str,
     ts: Any,
     made: str,
     text: str,
@@ -124,7 +136,7 @@ def _doc(
     session_id, number = row["session_id"], row.get("prompt_number") or 0
     cli, project_id, project = sessions.get(session_id, ("", "", ""))
     made += _tag(project_id, project)
-    return Doc(row["id"], made, session_id, number, level, cli, role, project_id, project, ts, text)
+    return Doc(row["id"], made, session_id, number, level, cli, role, kind, project_id, project, ts, text)
 
 
 def _call_text(row: dict[str, Any]) -> str:

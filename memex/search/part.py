@@ -1,26 +1,28 @@
 """Build one immutable part of a full-text index, in bounded memory: of new documents, and of older parts."""
 
 import time
-from array import array
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import cache
 from importlib.resources import files
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from memex.errors import DISK_FULL_HINT, DiskFull, is_disk_full
-from memex.search.tokens import index_counts
+from memex.search.postings import Vocabulary, count_tokens
+from memex.search.tokens import RULES
 
 if TYPE_CHECKING:
     import duckdb
 
-CHUNK = 2000
-"""Documents held in memory at once."""
+CHUNK = 4000
+CHUNK_SIZE = 16 * 1024 * 1024
+"""Documents, and characters of them, that are cut into tokens at once."""
+ROW_GROUP = 8192
+"""Rows that are skipped together when no wanted one is among them: a term is read without most of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Doc:
     level: str
     cli: str
     role: str
+    type: str
     project_id: str
     project: str
     ts: datetime | None
@@ -46,12 +49,16 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A finished part: its file name, documents, tokens, and how many documents of older parts it voids."""
+    """A finished part: its file name, documents, tokens, and how many documents of older parts it voids.
+
+    `rules` are those by which it was made.
+    """
 
     name: str
     docs: int
     length: int
     void: int
+    rules: int = 1
 
     @property
     def size(self) -> int:
@@ -59,9 +66,15 @@ class Part:
         return self.docs + self.void
 
 
+@cache
 def sql(name: str) -> str:
     """Read a query of this package."""
     return files("memex.search").joinpath(f"sql/{name}.sql").read_text("utf-8")
+
+
+def quoted(path: Path) -> str:
+    """Write a path as it stands between the quotes of SQL."""
+    return str(path).replace("'", "''")
 
 
 def build_part(folder: Path, docs: Iterable[Doc], void: Collection[Place], folded: Sequence[Part] = ()) -> Part:
@@ -77,10 +90,9 @@ def build_part(folder: Path, docs: Iterable[Doc], void: Collection[Place], folde
     name = f"{time.time_ns():x}-{uuid4().hex[:6]}.duckdb"
     path = folder / name
     try:
-        with closing(
-            duckdb.connect(str(path), config={"memory_limit": "600MB", "preserve_insertion_order": False})
-        ) as db:
-            db.execute(sql("create_part"))
+        config = {"memory_limit": "600MB", "preserve_insertion_order": False, "temp_directory": f"{path}.tmp"}
+        with closing(duckdb.connect(config=config)) as db:
+            db.execute(sql("create_part").format(path=quoted(path), rows=ROW_GROUP))
             _note_void(db, void)
             _fill(db, docs)
             for part in folded:
@@ -96,7 +108,8 @@ def build_part(folder: Path, docs: Iterable[Doc], void: Collection[Place], folde
             raise DiskFull(f"no space left while indexing in {folder}", DISK_FULL_HINT) from error
         raise
     assert counts is not None
-    return Part(name, *counts)
+    docs_now, length, void_now = counts
+    return Part(name, docs_now, length, void_now, RULES)
 
 
 def _note_void(db: "duckdb.DuckDBPyConnection", void: Collection[Place]) -> None:
@@ -111,29 +124,20 @@ def _fill(db: "duckdb.DuckDBPyConnection", docs: Iterable[Doc]) -> None:
     import numpy as np
     import pyarrow as pa
 
-    terms: defaultdict[str, int] = defaultdict()
-    terms.default_factory = terms.__len__
+    vocabulary = Vocabulary()
     count = 0
     for chunk in _chunks(docs):
-        counts = [index_counts(doc.content) for doc in chunk]
-        sizes = [len(one) for one in counts]
-        lengths = [sum(one.values()) for one in counts]
-        tids = array("I", (terms[token] for one in counts for token in one))
-        times = array("I", (times for one in counts for times in one.values()))
-        numbers = np.repeat(np.arange(count, count + len(chunk), dtype=np.uint32), sizes)
-        columns = [np.asarray(tids), numbers, np.asarray(times), np.repeat(np.array(lengths, np.uint32), sizes)]
+        found = count_tokens([doc.content for doc in chunk], vocabulary)
         _insert(db, "docs", _docs_table(chunk, count))
-        _insert(db, "unsorted", pa.table([pa.array(c, pa.uint32()) for c in columns], ["tid", "doc", "tf", "len"]))
+        _insert(db, "unsorted", pa.table(found._replace(doc=found.doc + np.uint32(count))._asdict()))
         count += len(chunk)
-    _insert(
-        db, "new_terms", pa.table({"term": pa.array(terms, pa.string()), "tid": pa.array(terms.values(), pa.uint32())})
-    )
+    terms = {"term": pa.array(vocabulary, pa.string()), "tid": pa.array(vocabulary.values(), pa.uint32())}
+    _insert(db, "new_terms", pa.table(terms))
 
 
 def _attach(db: "duckdb.DuckDBPyConnection", path: Path) -> str:
     """Attach an older part for reading, and return the name that SQL knows it by."""
-    quoted = str(path).replace("'", "''")
-    db.execute(f"ATTACH IF NOT EXISTS '{quoted}' AS \"{path.stem}\" (READ_ONLY)")
+    db.execute(f"ATTACH IF NOT EXISTS '{quoted(path)}' AS \"{path.stem}\" (READ_ONLY)")
     return f'"{path.stem}"'
 
 
@@ -159,6 +163,13 @@ def _docs_table(docs: list[Doc], first: int) -> Any:
 
 
 def _chunks(docs: Iterable[Doc]) -> Iterator[list[Doc]]:
-    iterator = iter(docs)
-    while chunk := list(islice(iterator, CHUNK)):
+    chunk: list[Doc] = []
+    size = 0
+    for doc in docs:
+        chunk.append(doc)
+        size += len(doc.content)
+        if len(chunk) == CHUNK or size > CHUNK_SIZE:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
         yield chunk

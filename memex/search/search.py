@@ -3,20 +3,23 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from memex.embed.base import Embedder
 from memex.model import Hit
 from memex.search.calibration import language, load_calibrations
 from memex.search.documents import content_of
-from memex.search.fuse import fuse
-from memex.search.query import Filters, SearchLevel
+from memex.search.fold import fold
+from memex.search.fuse import Merged, Scored, fuse, mix
+from memex.search.query import Query, SearchLevel
 from memex.search.text import TextIndex
 from memex.search.vectors import SUMMARIES, count_vectors, search_vectors
 from memex.store.lake import Lake, in_list
 
 DEPTH = 50
 """Candidates that each leg gives to the fusion, at least."""
+EVERY = 100_000
+"""More answers than anybody has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,22 @@ class Found:
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """How the legs of a level are merged: `mix` their scores, vectors with a weight, or `rrf` their ranks."""
+
+    method: Literal["mix", "rrf"] = "mix"
+    vector_weight: float = 0.5
+    rrf_k: int = 60
+
+    def of(self, text: Scored[str], vector: Scored[str]) -> Merged[str]:
+        """Merge two rankings."""
+        rankings = {"text": text, "vector": vector}
+        if self.method == "mix":
+            return mix(rankings, {"text": 1 - self.vector_weight, "vector": self.vector_weight})
+        return fuse({leg: [key for key, _score in ranking] for leg, ranking in rankings.items()}, self.rrf_k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +57,47 @@ class Search:
     raw: TextIndex
     summaries: TextIndex
     open_embedder: Callable[[], Embedder | None]
-    rrf_k: int = 60
+    fusion: Fusion = Fusion()
     embed_raw: bool = False
     calibrations: Path | None = None
 
-    def run(self, text: str, level: SearchLevel, filters: Filters, limit: int) -> Found:
-        """Search one level, or merge all four by their ranks."""
+    def run(self, query: Query, level: SearchLevel, limit: int) -> Found:
+        """Search one level, or all four: then a session is one hit, with its best evidence."""
         if level == "raw":
-            return self._raw(text, filters, limit)
+            return self._raw(query, limit)
         if level != "all":
-            return self._summaries(text, level, filters, limit)
+            return self._summaries(query, level, limit)
         depth = max(limit, DEPTH)
-        found = {"raw": self._raw(text, filters, depth)}
-        found |= {name: self._summaries(text, name, filters, depth) for name in SUMMARIES}  # type: ignore[arg-type]
+        found = {name: self._summaries(query, name, depth) for name in SUMMARIES}  # type: ignore[arg-type]
+        found["raw"] = self._raw(query, depth)
         hits = {_identity(hit): hit for one in found.values() for hit in one.hits}
-        merged = fuse({name: [_identity(hit) for hit in one.hits] for name, one in found.items()}, self.rrf_k)
-        best = tuple(replace(hits[key], score=score) for key, score, _legs in merged[:limit])
+        merged = fuse({name: [_identity(hit) for hit in one.hits] for name, one in found.items()}, self.fusion.rrf_k)
+        scores = {key: score for key, score, _levels in merged}
+        scored = [replace(hit, score=scores[key]) for key, hit in hits.items()]
+        sessions = fold(scored, lambda hit: hit.session_id, lambda hit: hit.score)
+        best = tuple(map(_with_evidence, sessions[:limit]))
         return Found(best, tuple(dict.fromkeys(note for one in found.values() for note in one.notes)))
 
-    def _raw(self, text: str, filters: Filters, limit: int) -> Found:
+    def _raw(self, query: Query, limit: int) -> Found:
         """Rank messages and calls by words and, where raw talks have vectors, talks by meaning."""
-        rows = self.raw.search(text, replace(filters, levels=()), max(limit, DEPTH) if self.embed_raw else limit)
-        hits = [_hit(row, row["key"], "raw", row["content"], row["ts"], row["score"], ("text",)) for row in rows]
+        rows = self.raw.search(query, max(limit, DEPTH) if self.embed_raw else limit)
+        hits = {
+            row["key"]: _hit(row, row["key"], "raw", row["content"], row["ts"], row["score"], ("text",)) for row in rows
+        }
         if not self.embed_raw:
-            return Found(tuple(hits))
-        near, notes = self._near(text, "raw", replace(filters, role=""), DEPTH)
-        prompts = [hit for hit in self._prompts(near) if filters.role in ("", hit.role)]
-        known = {hit.message_id: hit for hit in (*prompts, *hits)}
-        rankings = {"text": [hit.message_id for hit in hits], "vector": [hit.message_id for hit in prompts]}
-        fused = fuse(rankings, self.rrf_k)[:limit]
-        return Found(tuple(replace(known[key], score=score, legs=legs) for key, score, legs in fused), notes)
+            return Found(tuple(hits.values()))
+        if query.is_exact:
+            return Found(tuple(hits.values())[:limit], ("phrases, files and refusals are looked for by words alone",))
+        role = query.filters.role
+        near, notes = self._near(replace(query, filters=replace(query.filters, role="")), "raw", DEPTH)
+        cosines = {(talk["session_id"], talk["prompt_number"]): talk["cosine"] for talk in near}
+        prompts = {hit.message_id: hit for hit in self._prompts(near) if role in ("", hit.role)}
+        fused = self.fusion.of(
+            [(key, hit.score) for key, hit in hits.items()],
+            [(key, cosines[hit.session_id, hit.prompt_number]) for key, hit in prompts.items()],
+        )
+        known = prompts | hits
+        return Found(tuple(replace(known[key], score=score, legs=legs) for key, score, legs in fused[:limit]), notes)
 
     def _prompts(self, talks: Sequence[dict[str, Any]]) -> list[Hit]:
         """Read the prompts of talks, in the same order."""
@@ -85,17 +115,19 @@ class Search:
             if (talk["session_id"], talk["prompt_number"]) in hits
         ]
 
-    def _summaries(self, text: str, level: SearchLevel, filters: Filters, limit: int) -> Found:
+    def _summaries(self, query: Query, level: SearchLevel, limit: int) -> Found:
         depth = max(limit, DEPTH)
-        lexical = self.summaries.search(text, replace(filters, levels=(level,), role=""), depth)
-        near, notes = self._near(text, level, filters, depth)
-        rows: dict[str, dict[str, Any]] = {row["id"]: row | {"key": row["id"]} for row in near}
+        query = replace(query, filters=replace(query.filters, levels=(level,), role=""))
+        lexical = self.summaries.search(query, depth)
+        only = [row["key"] for row in self.summaries.search(replace(query, text=""), EVERY)] if query.is_exact else None
+        near, notes = self._near(query, level, depth, only)
+        rows: dict[str, dict[str, Any]] = {row["id"]: row for row in near}
         rows |= {row["key"]: row for row in lexical}
-        rankings = {"text": [row["key"] for row in lexical], "vector": [row["id"] for row in near]}
         cosines = {row["id"]: row["cosine"] for row in near}
-        similar = self._similarity(text)
+        similar = self._similarity(query.text)
         hits = []
-        for key, score, legs in fuse(rankings, self.rrf_k)[:limit]:
+        fused = self.fusion.of([(row["key"], row["score"]) for row in lexical], list(cosines.items()))
+        for key, score, legs in fused[:limit]:
             row = rows[key]
             content = row.get("content") or content_of(level, row)
             hit = _hit(row, "", level, content, row.get("ts") or row.get("occurred_at"), score, legs)
@@ -114,16 +146,27 @@ class Search:
         return similar
 
     def _near(
-        self, text: str, level: SearchLevel, filters: Filters, depth: int
+        self, query: Query, level: SearchLevel, depth: int, only: Sequence[str] | None = None
     ) -> tuple[Sequence[dict[str, Any]], tuple[str, ...]]:
+        """Find the rows nearest in meaning, among `only` these where given; say what there was no vector for."""
         lake, embedder = self.open_lake(), self.open_embedder()
         if embedder is None:
             return (), ("vectors are switched off: ranked by words alone",)
         have, total = count_vectors(lake, level, embedder.model)
         if total and not have:
             return (), (f"no {level} have vectors yet (memex index makes them): ranked by words alone",)
-        rows = search_vectors(lake, embedder, level, text, filters, depth) if text.strip() else []
+        text = query.text.strip()
+        rows = search_vectors(lake, embedder, level, text, query.filters, depth, only) if text else []
         return rows, ((f"{total - have} of {total} {level} have no vector yet",) if have < total else ())
+
+
+def _with_evidence(session: Sequence[Hit]) -> Hit:
+    """Take the best hit of a session; of hits that are as good, the one that says most in few words comes first."""
+    levels: dict[str, Hit] = {}
+    for hit in session:
+        levels.setdefault(hit.level, hit)
+    best, *others = levels.values()
+    return replace(best, evidence=tuple(others))
 
 
 def _hit(

@@ -5,7 +5,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable
 
-from memex.search.query import Filters
+from memex.search.query import Query
 from memex.search.text import TextIndex
 from memex.store.lake import Lake
 from memex.text import CJK
@@ -83,4 +83,4 @@ def _wide_words(text: str) -> Iterable[str]:
 
 def _first_found(candidates: Iterable[str], index: TextIndex) -> str:
     ranked = sorted(Counter(candidates).items(), key=lambda item: (-item[1], item[0]))
-    return next((query for query, _count in ranked[:10] if index.search(query, Filters(), 1)), "")
+    return next((query for query, _count in ranked[:10] if index.search(Query(query), 1)), "")

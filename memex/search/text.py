@@ -14,25 +14,27 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import orjson
 from filelock import FileLock
 
 from memex.errors import translated_os_errors
-from memex.search.part import Doc, Part, Place, build_part, sql
-from memex.search.query import Filters
-from memex.search.tokens import query_tokens
+from memex.search.part import Doc, Part, Place, build_part, quoted
+from memex.search.query import Query
+from memex.search.rank import ranked
+from memex.search.tokens import RULES
 
 if TYPE_CHECKING:
     import duckdb
 
+Result = TypeVar("Result")
+
 GROWTH = 4
 """A part is at least so many times larger than the next newer one."""
-MAX_QUERY_TOKENS = 64
 READ_ATTEMPTS = 6
 
 
@@ -54,10 +56,12 @@ class TextIndex:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._lock = Lock()
+        self._opened: tuple[list[Part], duckdb.DuckDBPyConnection] | None = None
 
     def compare(self, wanted: Mapping[str, str], sessions: Sequence[str] | None = None) -> Change:
         """Compare the wanted documents (key → digest) with the indexed ones, all or those of some sessions."""
-        indexed = self._indexed(self._parts(), sessions)
+        indexed = self._read(lambda connection, parts: _indexed(connection, parts, sessions)) or {}
         add = frozenset(key for key, digest in wanted.items() if key not in indexed or indexed[key][0] != digest)
         return Change(add, frozenset(place for key, (digest, place) in indexed.items() if wanted.get(key) != digest))
 
@@ -86,61 +90,48 @@ class TextIndex:
                 self._point([*kept, build_part(self.root, docs(change.add), change.void, folded)])
         return len(change.add)
 
-    def search(self, text: str, filters: Filters, limit: int) -> list[dict[str, Any]]:
-        """Find documents by BM25, best first: the columns of Doc, and `score`. Any text is legal."""
-        tokens = query_tokens(text)[:MAX_QUERY_TOKENS]
-        for attempt in range(READ_ATTEMPTS):
-            parts = self._parts()
-            if not tokens or not parts:
-                return []
-            try:
-                with closing(self._open(parts)) as connection:
-                    return _ranked(connection, parts, tokens, filters, limit)
-            except Exception as error:  # a part was replaced between reading the pointer and opening it
-                if attempt == READ_ATTEMPTS - 1 or all((self.root / part.name).exists() for part in parts):
-                    raise error
-                time.sleep(0.02 * 2**attempt)
-        return []
+    def search(self, query: Query, limit: int) -> list[dict[str, Any]]:
+        """Find documents by BM25, best first: the columns of Doc, and `score`."""
+        return self._read(lambda connection, parts: ranked(connection, parts, query, limit)) or []
 
     def count(self) -> int:
         """Count the documents in force."""
         return sum(part.docs - part.void for part in self._parts())
 
-    def _open(self, parts: Sequence[Part]) -> "duckdb.DuckDBPyConnection":
+    def _read(self, read: "Callable[[duckdb.DuckDBPyConnection, Sequence[Part]], Result]") -> Result | None:
+        """Read the parts in force; None when there are none."""
+        for attempt in range(READ_ATTEMPTS):
+            parts = self._parts()
+            if not parts:
+                return None
+            try:
+                with closing(self._open(parts)) as connection:
+                    return read(connection, parts)
+            except Exception as error:  # a part was replaced between reading the pointer and opening it
+                if attempt == READ_ATTEMPTS - 1 or all((self.root / part.name).exists() for part in parts):
+                    raise error
+                time.sleep(0.02 * 2**attempt)
+        return None
+
+    def _open(self, parts: list[Part]) -> "duckdb.DuckDBPyConnection":
+        """Open the parts, or open them still: for one thread, which closes what it got."""
         import duckdb
 
-        connection = duckdb.connect()
-        for number, part in enumerate(parts):
-            path = str(self.root / part.name).replace("'", "''")
-            connection.execute(f"ATTACH '{path}' AS p{number} (READ_ONLY)")
-        return connection
-
-    def _indexed(self, parts: Sequence[Part], sessions: Sequence[str] | None) -> dict[str, tuple[str, Place]]:
-        """Read digest and place of the documents in force, by key."""
-        void: set[Place] = set()
-        for part in parts:
-            void.update(self._read(part, "SELECT part, doc FROM void"))
-        where = "" if sessions is None else " WHERE session_id IN (SELECT unnest($1::VARCHAR[]))"
-        values = [] if sessions is None else [list(sessions)]
-        return {
-            key: (digest, (part.name, doc))
-            for part in parts
-            for key, digest, doc in self._read(part, f"SELECT key, digest, doc FROM docs{where}", values)
-            if (part.name, doc) not in void
-        }
-
-    def _read(self, part: Part, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        import duckdb
-
-        with closing(duckdb.connect(str(self.root / part.name), read_only=True)) as connection:
-            rows: list[Any] = connection.execute(query, list(values)).fetchall()
-            return rows
+        with self._lock:
+            if self._opened is None or self._opened[0] != parts:
+                connection = duckdb.connect()
+                for number, part in enumerate(parts):
+                    connection.execute(f"ATTACH '{quoted(self.root / part.name)}' AS p{number} (READ_ONLY)")
+                self._opened = parts, connection
+            return self._opened[1].cursor()
 
     def _parts(self) -> list[Part]:
+        """Read which parts are in force; none, when they were made by other rules than those of today."""
         try:
-            return [Part(**part) for part in orjson.loads((self.root / "current.json").read_bytes())]
+            parts = [Part(**part) for part in orjson.loads((self.root / "current.json").read_bytes())]
         except (FileNotFoundError, orjson.JSONDecodeError, TypeError):
             return []
+        return parts if all(part.rules == RULES for part in parts) else []
 
     def _point(self, parts: Sequence[Part]) -> None:
         aside = self.root / f"current.{uuid4().hex[:6]}.aside"
@@ -156,6 +147,26 @@ class TextIndex:
                 path.unlink(missing_ok=True)
 
 
+def _indexed(
+    connection: "duckdb.DuckDBPyConnection", parts: Sequence[Part], sessions: Sequence[str] | None
+) -> dict[str, tuple[str, Place]]:
+    """Read digest and place of the documents in force, by key."""
+
+    def read(query: str, values: Sequence[Any] = ()) -> list[Any]:
+        rows: list[Any] = connection.execute(query, list(values)).fetchall()
+        return rows
+
+    where = "" if sessions is None else " WHERE session_id IN (SELECT unnest($1::VARCHAR[]))"
+    values = [] if sessions is None else [list(sessions)]
+    void = {place for n in range(len(parts)) for place in read(f"SELECT part, doc FROM p{n}.void")}
+    return {
+        key: (digest, (part.name, doc))
+        for n, part in enumerate(parts)
+        for key, digest, doc in read(f"SELECT key, digest, doc FROM p{n}.docs{where}", values)
+        if (part.name, doc) not in void
+    }
+
+
 def _settled(parts: Sequence[Part], size: int) -> tuple[list[Part], list[Part]]:
     """Split parts into those that stay, and those that a new one of `size` takes in."""
     stay = len(parts)
@@ -163,33 +174,3 @@ def _settled(parts: Sequence[Part], size: int) -> tuple[list[Part], list[Part]]:
         stay -= 1
         size += parts[stay].size
     return list(parts[:stay]), list(parts[stay:])
-
-
-def _ranked(
-    connection: "duckdb.DuckDBPyConnection",
-    parts: Sequence[Part],
-    tokens: Sequence[str],
-    filters: Filters,
-    limit: int,
-) -> list[dict[str, Any]]:
-    condition, values = filters.as_sql()
-    numbers = range(len(parts))
-    query = sql("search_bm25").format(
-        postings=" UNION ALL ".join(
-            f"SELECT {n} AS part, doc, tf::DOUBLE AS tf, len::DOUBLE AS len, term "
-            f"FROM p{n}.postings JOIN p{n}.terms USING (tid) JOIN asked USING (term)"
-            for n in numbers
-        ),
-        docs=" UNION ALL ".join(f"SELECT {n} AS part, * FROM p{n}.docs" for n in numbers),
-        names=", ".join(f"({n}, '{parts[n].name}')" for n in numbers),
-        void=" UNION ALL ".join(f"SELECT part, doc FROM p{n}.void" for n in numbers),
-        filters=condition,
-    )
-    docs = sum(part.docs for part in parts)
-    mean = max(1.0, sum(part.length for part in parts) / max(1, docs))
-    cursor = connection.execute(
-        query, {**values, "tokens": list(tokens), "limit": limit, "docs": docs, "mean_length": mean}
-    )
-    names = [column[0] for column in cursor.description or ()]
-    rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-    return [{**row, "ts": row["ts"] and row["ts"].replace(tzinfo=UTC)} for row in rows]

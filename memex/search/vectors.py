@@ -85,13 +85,21 @@ def fill_vectors(
 
 
 def search_vectors(
-    lake: Lake, embedder: Embedder, level: str, text: str, filters: Filters, limit: int
+    lake: Lake,
+    embedder: Embedder,
+    level: str,
+    text: str,
+    filters: Filters,
+    limit: int,
+    only: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Find the rows of one level nearest to a question: their columns, `project` and `cosine`."""
+    """Find the rows of one level nearest to a question, among `only` these ids: their columns, `project`, `cosine`."""
     what = LEVELS[level]
-    if lake.dimension(what.table) != embedder.dimension:
+    if lake.dimension(what.table) != embedder.dimension or (filters.type and level != "observations"):
         return []
     where = f"{what.where} AND vector_model = '{embedder.model}'{_condition(lake, filters, what.when)}"
+    if only is not None:
+        where += f" AND {in_list('id', only)}"
     columns = [name for name in lake.dataset(what.table).schema.names if name != "vector"]
     rows = lake.nearest(what.table, embedder.query(text), limit, columns, where).to_pylist()
     mine = in_list("id", sorted({row["session_id"] for row in rows}))
@@ -109,6 +117,8 @@ def _condition(lake: Lake, filters: Filters, when: str) -> str:
     if filters.project or filters.cli or filters.session:
         about = lake.scan("sessions", ["id", "cli", "project_id", "project"]).to_pylist()
         parts.append(in_list("session_id", [row["id"] for row in about if _fits(row, filters)]))
+    if filters.type:
+        parts.append(in_list("lower(type)", [filters.type.lower()]))
     if filters.since:
         parts.append(f"{when} >= timestamp '{filters.since.isoformat()}'")
     if filters.until:

@@ -7,6 +7,7 @@ out is followed by a `forgotten`. A `project` is no act of a person: it notes wh
 while the folder was there to tell.
 """
 
+import heapq
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -56,14 +57,13 @@ class Acts:
         """Yield the acts of some kinds, oldest first; the torn last line of a crash never happened."""
         marks = [f'"{act}"'.encode() for act in acts]
         for line in self._lines():
-            if not any(mark in line for mark in marks):
-                continue
-            try:
-                entry = orjson.loads(line)
-            except orjson.JSONDecodeError:
-                continue
-            if entry.get("act") in acts:
-                yield entry
+            if any(mark in line for mark in marks):
+                yield from (entry for entry in _entries(line) if entry.get("act") in acts)
+
+    def every(self) -> Iterator[dict[str, Any]]:
+        """Yield all acts, of kinds too that only a newer Memex knows, oldest first."""
+        for line in self._lines():
+            yield from _entries(line)
 
     def overwrite(self, clean: Callable[[bytes], bytes]) -> None:
         """Take forgotten texts out of all acts but those of forgetting, which hold hashes only.
@@ -75,6 +75,25 @@ class Acts:
         with translated_os_errors(self.root), self._lock:
             old = self._lines()
             self._replace(old, [line if b'"act":"forg' in line else clean(line) for line in old])
+
+    def merge(self, others: Iterable[Mapping[str, Any]]) -> int:
+        """Take in acts of another log, each where its time puts it; return how many there were not before.
+
+        An act is known by all that it says, its time included.
+
+        Raises:
+            DiskFull, HomeError: they could not be written; the log is as before.
+        """
+        with translated_os_errors(self.root):
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with self._lock:
+                old = [line if line.endswith(b"\n") else line + b"\n" for line in self._lines()]
+                mine = _timed(old)
+                known = {line for _at, line in mine}
+                lines = dict.fromkeys(orjson.dumps(act) + b"\n" for act in others)
+                new = _timed([line for line in lines if line not in known])
+                self._replace(old, [line for _at, line in heapq.merge(mine, new, key=lambda one: one[0])])
+        return len(new)
 
     def state(self) -> tuple[int, int, int]:
         """Tell apart the log before and after any change."""
@@ -108,3 +127,22 @@ class Acts:
     def _is_torn(self) -> bool:
         data = self._path.read_bytes() if self._path.exists() else b""
         return bool(data) and not data.endswith(b"\n")
+
+
+def _entries(line: bytes) -> Iterator[dict[str, Any]]:
+    """Read the act of a line; none, when a crash tore it."""
+    try:
+        entry = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return
+    if isinstance(entry, dict):
+        yield entry
+
+
+def _timed(lines: Iterable[bytes]) -> list[tuple[str, bytes]]:
+    """Pair lines with the time of their act; a torn one has that of the line before."""
+    timed: list[tuple[str, bytes]] = []
+    for line in lines:
+        before = timed[-1][0] if timed else ""
+        timed.append((str(next(_entries(line), {}).get("at", before)), line))
+    return timed

@@ -1,6 +1,6 @@
 """Archived files as the adapters read them: logs as streams of bytes, side files by name."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -49,22 +49,23 @@ def distinct(blobs: Sequence[KeptBlob]) -> list[KeptBlob]:
         return list(blobs)
     kept: list[KeptBlob] = []
     for blob in sorted(blobs, key=lambda b: (-sum(map(len, b.pieces())), b.path.suffix == ".zst", str(b.path))):
-        if not any(_begins_with(other, blob) for other in kept):
+        if not any(begins_with(other.pieces(), blob.pieces()) for other in kept):
             kept.append(blob)
     return sorted(kept, key=lambda b: str(b.path))
 
 
-def _begins_with(longer: KeptBlob, shorter: KeptBlob) -> bool:
+def begins_with(longer: Iterable[bytes], shorter: Iterable[bytes]) -> bool:
+    """Tell whether one stream begins with all of another, whatever the pieces they come in."""
     return all(
         own is None or (theirs is not None and theirs.startswith(own))
         for own, theirs in zip_longest(_blocks(shorter), _blocks(longer))
     )
 
 
-def _blocks(blob: KeptBlob) -> Iterator[bytes]:
+def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Cut a stream into blocks of one size, so that two can be compared block by block."""
     held = b""
-    for piece in blob.pieces():
+    for piece in pieces:
         held += piece
         while len(held) >= BLOCK:
             yield held[:BLOCK]

@@ -125,9 +125,14 @@ def frames_path(log: Path, generation: int, rewrite: int = 0) -> Path:
 
 def load_log(log: Path) -> Kept | None:
     """Replay a log; None when a crash left it without its first event, and so without any."""
+    return replay(log.stem, log.read_bytes()) if log.exists() else None
+
+
+def replay(identity: str, lines: bytes) -> Kept | None:
+    """Replay the lines of a log."""
     fields: dict[str, Any] = {}
     chunks: list[Chunk] = []
-    for event in read_events(log):
+    for event in events_in(lines):
         if "source" in event:
             fields |= event["source"]
         elif "chunk" in event:
@@ -142,12 +147,17 @@ def load_log(log: Path) -> Kept | None:
     if "cli" not in fields:
         return None
     fields["generation"] = max(fields.get("generation", 0), *(c.generation for c in chunks), 0)
-    return Kept(id=log.stem, chunks=tuple(chunks), **fields)
+    return Kept(id=identity, chunks=tuple(chunks), **fields)
 
 
 def read_events(log: Path) -> Iterator[dict[str, Any]]:
     """Yield the events of a log; the torn last line of a crash never happened."""
-    for line in log.read_bytes().splitlines() if log.exists() else ():
+    return events_in(log.read_bytes() if log.exists() else b"")
+
+
+def events_in(lines: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the events in the lines of a log."""
+    for line in lines.splitlines():
         try:
             yield orjson.loads(line)
         except orjson.JSONDecodeError:

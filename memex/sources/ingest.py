@@ -4,6 +4,7 @@ What is pending is computed, never remembered: a file whose state differs from t
 table, or an archived file that the table does not have in its present generation, size and parser version.
 """
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -156,6 +157,15 @@ class Ingest:
                     self.archive.mark_gone(kept)
             self.lake.upsert("sources", to_arrow("sources", [Source(**{**row, "gone": True}) for row in rows]))
         return len(rows)
+
+    def known_at(self, paths: Iterable[str]) -> list[str]:
+        """Name the known sources at some paths, and below them; those that are gone already are left out."""
+        wanted = set(paths)
+        if not wanted:
+            return []
+        beginnings = tuple(f"{path}{os.sep}" for path in wanted)
+        known = self.lake.scan("sources", ["path"], "NOT gone")["path"].to_pylist()
+        return [path for path in known if path in wanted or path.startswith(beginnings)]
 
     def keep(self, sessions: Collection[str]) -> IngestReport:
         """Archive what is new of some sessions, and parse nothing yet."""

@@ -163,8 +163,8 @@ class Load:
         census = Census()
         commit = Commit(self.lake, frozenset(self.lake.scan("sessions", ["id"])["id"].to_pylist()), frozenset())
         outcomes = []
-        blob = KeptBlob(self.archive, kept, kept.generation)
-        for rows, outcome in recover(self.lake, cli, self.adapters[cli].history, blob, census):
+        logs = [KeptBlob(self.archive, kept, number) for number in range(1, kept.generation + 1)]
+        for rows, outcome in recover(self.lake, cli, self.adapters[cli].history, logs, census):
             commit.add(rows)
             outcomes.append(outcome)
         sessions = self._finish(commit, outcomes)

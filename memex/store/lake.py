@@ -39,8 +39,13 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 VERSION_KEY = "memex.schema_version"
-MAX_FRAGMENTS = 24
-"""A table with more data files than this is compacted by the writer that notices."""
+TAIL = 2
+"""A table that ends in more data files than this, each of them small beside those before it, has them made one."""
+GROWTH = 16
+"""A data file is not small that has so many times the rows of all newer ones. So a row is rewritten a few times while
+its table grows, and the reader of a large table finds few files."""
+UNINDEXED = 5000
+"""Rows that may be searched one by one, before they are taken into the indexes."""
 KEEP_VERSIONS = timedelta(hours=1)
 MAX_VERSIONS = 64
 """Of versions that are younger, so many are kept: a live session makes thousands an hour, each with its files."""
@@ -66,8 +71,11 @@ class Lake:
     >>> lake.upsert("sessions", schemas.to_arrow("sessions", [session]))   # doctest: +SKIP
     """
 
-    def __init__(self, root: str | Path, fresh_seconds: float = FRESH_SECONDS) -> None:
+    def __init__(
+        self, root: str | Path, fresh_seconds: float = FRESH_SECONDS, clock: Callable[[], float] = time.time
+    ) -> None:
         self.root = str(root)
+        self._clock = clock
         self._fresh_seconds = fresh_seconds
         self._remote = "://" in self.root
         self._readers = Readers(Path(self.root, ".locks", "readers"))
@@ -132,18 +140,18 @@ class Lake:
             yield
 
     @contextmanager
-    def alone_with(self, keys: Sequence[str]) -> Iterator[None]:
+    def alone_with(self, keys: Sequence[str], patience: float = LOCK_SECONDS) -> Iterator[None]:
         """Work on some things, such as sessions, while nobody else does who asks in this way.
 
         Raises:
-            StoreBusy: somebody else has been at one of them for LOCK_SECONDS (Transient).
+            StoreBusy: somebody else has been at one of them for `patience` seconds (Transient).
         """
         with ExitStack() as held:
             if not self._remote:
                 with translated_os_errors(self.root):
                     Path(self.root, ".locks", "work").mkdir(parents=True, exist_ok=True, mode=0o700)
                 for key in sorted(set(keys)):  # in one order, so that nobody waits in a circle
-                    held.enter_context(self._lock(f"work/{digest(key)}"))
+                    held.enter_context(self._lock(f"work/{digest(key)}", patience))
             yield
 
     def frame(self, table: str, columns: Sequence[str] | None = None, where: str | None = None) -> "pl.DataFrame":
@@ -176,16 +184,19 @@ class Lake:
             if epoch is not None and epoch != self.epoch():
                 raise StoreBusy(f"{table}: something was forgotten meanwhile; run the same command again")
             dataset = self.dataset(table)
+            before = dataset.version
             merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
             (merge.use_index(False) if self._remote else merge).execute(_fitted(rows, dataset.schema))
-            self._tidy(table)
+            self._tidy(table, before)
         return int(rows.num_rows)
 
     def delete(self, table: str, where: str) -> None:
         """Delete the rows that match a SQL predicate."""
         with self._lock(table), _translated(table):
-            self.dataset(table).delete(where)
-            self._tidy(table)
+            dataset = self.dataset(table)
+            before = dataset.version
+            dataset.delete(where)
+            self._tidy(table, before)
 
     def clear(self, table: str) -> None:
         """Delete every row of a table that can be made anew."""
@@ -287,12 +298,16 @@ class Lake:
     def _epoch(self) -> Path:
         return Path(self.root, ".locks", "epoch")
 
-    def _tidy(self, table: str) -> None:
-        """Keep a table fast to read and its folder small, after a commit."""
+    def _tidy(self, table: str, before: int) -> None:
+        """Keep a table fast to read and its folder small, after a commit to the version `before`."""
         dataset = self.dataset(table)
-        if len(dataset.get_fragments()) > MAX_FRAGMENTS:
-            self._optimize(table)
-        elif dataset.version % CLEAN_EVERY == 0:
+        sizes = [fragment.metadata.physical_rows for fragment in dataset.get_fragments()]
+        tail = tail_of(sizes)
+        if len(tail) > TAIL:
+            dataset.optimize.compact_files(target_rows_per_fragment=sum(tail))
+            if sum(tail) >= min(sum(sizes) // GROWTH, UNINDEXED):
+                dataset.optimize.optimize_indices()
+        if dataset.version // CLEAN_EVERY > before // CLEAN_EVERY:
             self._forget_versions(dataset)
 
     def _optimize(self, table: str) -> None:
@@ -306,10 +321,12 @@ class Lake:
         if self._remote:
             dataset.cleanup_old_versions(older_than=KEEP_VERSIONS)
             return
-        now = time.time()
+        now = self._clock()
         in_use = min(self._readers.oldest(now), now - self._fresh_seconds)
         made = [(version["version"], version["timestamp"].timestamp()) for version in dataset.versions()]
-        superseded = [(number, after) for (number, _made), (_next, after) in pairwise(made)]
+        # One of a time to come was made before the clock was put back: for long, who knows.
+        until = now + self._fresh_seconds
+        superseded = [(number, after if after <= until else 0.0) for (number, _made), (_next, after) in pairwise(made)]
         spare = len(made) - MAX_VERSIONS
         dropped = [
             number
@@ -343,13 +360,22 @@ class Lake:
         return True
 
     @contextmanager
-    def _lock(self, name: str) -> Iterator[None]:
-        lock = nullcontext() if self._remote else FileLock(Path(self.root, ".locks", f"{name}.lock"), LOCK_SECONDS)
+    def _lock(self, name: str, patience: float = LOCK_SECONDS) -> Iterator[None]:
+        lock = nullcontext() if self._remote else FileLock(Path(self.root, ".locks", f"{name}.lock"), patience)
         try:
             with translated_os_errors(self.root), lock:
                 yield
         except Timeout as error:
-            raise StoreBusy(f"another process has written to {name} for {LOCK_SECONDS} s") from error
+            raise StoreBusy(f"another process has written to {name} for {patience:.0f} s") from error
+
+
+def tail_of(sizes: Sequence[int]) -> Sequence[int]:
+    """Cut off the sizes at the end of which none is large beside the ones after it."""
+    start, newer = len(sizes), 0
+    while start and (not newer or sizes[start - 1] < GROWTH * newer):
+        start -= 1
+        newer += sizes[start]
+    return sizes[start:]
 
 
 def _indexed(table: str) -> tuple[str, ...]:

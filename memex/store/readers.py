@@ -34,7 +34,10 @@ class Readers:
             path.unlink(missing_ok=True)
 
     def oldest(self, now: float) -> float:
-        """Tell when the reader that reads longest began, in seconds since 1970; `now` when nobody reads."""
+        """Tell when the reader that reads longest began, in seconds since 1970; `now` when nobody reads.
+
+        One that began at a time to come did so before the clock was put back: at 0, for all we know.
+        """
         began = [at for path in self.folder.glob("*.lock") if (at := _began(path, now)) is not None]
         return min(began, default=now)
 
@@ -45,11 +48,11 @@ def _began(path: Path, now: float) -> float | None:
         at = path.stat().st_mtime
     except FileNotFoundError:
         return None
-    if now - at < GRACE_SECONDS:
+    if 0 <= now - at < GRACE_SECONDS:
         return at
     try:
         with FileLock(path, timeout=0):
             path.unlink(missing_ok=True)
     except Timeout:
-        return at
+        return at if at <= now else 0.0
     return None

@@ -1,5 +1,6 @@
 """What people ask the lake for: a session by its name, a list, one level of one session, counts."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memex.errors import NotFound
@@ -82,6 +83,19 @@ def list_sessions(lake: Lake, project: str, limit: int) -> list[dict[str, Any]]:
     return rows[:limit]
 
 
+def choose_sessions(lake: Lake, project_id: str, since: datetime | None, limit: int | None) -> list[str]:
+    """List the ids of sessions, newest first: of a project unless it is "", that were active since then."""
+    import polars as pl
+
+    rows = lake.frame("sessions", ["id", "project_id", "ended_at"])
+    if project_id:
+        rows = rows.filter(pl.col("project_id") == project_id)
+    if since:
+        rows = rows.filter(pl.col("ended_at") >= since)
+    ordered = rows.sort("ended_at", "id", descending=True, nulls_last=True)
+    return list(ordered["id"] if limit is None else ordered["id"].head(limit))
+
+
 def show_session(lake: Lake, session_id: str, level: str) -> dict[str, Any]:
     """Read a session and its rows at one level: raw, observations, talks or session."""
     about = lake.scan("sessions", None, in_list("id", [session_id])).to_pylist()[0]
@@ -103,6 +117,34 @@ def token_counts(lake: Lake) -> dict[str, tuple[int, int]]:
         rows = lake.frame(table, ["tokens_input", "tokens_output"], "served")
         counts[level] = (int(rows["tokens_input"].sum()), int(rows["tokens_output"].sum()))
     return counts
+
+
+def calls_by_day(lake: Lake, days: int) -> list[dict[str, Any]]:
+    """Sum up the calls of models in the last days, by day (UTC), provider and model, the newest first."""
+    import polars as pl
+
+    day = pl.col("called_at").dt.date()
+    calls = lake.frame("ledger").filter(day > datetime.now(UTC).date() - timedelta(days=days))
+    sums = (
+        calls.group_by(day.alias("day").cast(pl.String), "provider", "model")
+        .agg(
+            pl.len().alias("calls"),
+            pl.col("tokens_input", "tokens_output", "tokens_cached").sum(),
+            (pl.col("latency_ms").median() / 1000).round(1).alias("seconds a call"),
+            pl.col("cost_usd").sum().round(6).alias("US dollars"),
+        )
+        .sort("day", "provider", "model", descending=[True, False, False])
+    )
+    names = {"tokens_input": "tokens in", "tokens_output": "tokens out", "tokens_cached": "of which cached"}
+    return sums.rename(names).to_dicts()
+
+
+def tokens_by_level(lake: Lake) -> dict[str, int]:
+    """Sum up the tokens, in and out, of all calls of models, by level."""
+    import polars as pl
+
+    tokens = pl.col("tokens_input").sum() + pl.col("tokens_output").sum()
+    return dict(lake.frame("ledger").group_by("level").agg(tokens.alias("tokens")).iter_rows())
 
 
 def vector_counts(lake: Lake, model: str) -> tuple[int, int]:

@@ -224,3 +224,17 @@ def test_a_raw_search_loads_no_lake(filled):
     modules = loaded("from memex.cli.main import app; app(['search', 'export', '--json'], standalone_mode=False)")
     assert "duckdb" in modules
     assert modules & HEAVY == set()
+
+
+def test_home_is_backed_up_and_restored(log: ClaudeLog, home: Path, tmp_path: Path):
+    talk(log, "Please add a quiet flag to the uploader").write()
+    assert memex("ingest").returncode == 0
+    made = memex("backup", str(tmp_path / "home.tar.zst"), "--json")
+    assert json.loads(made.stdout)["sources"] == 1
+    other = {"MEMEX_HOME": str(tmp_path / "other"), "HOME": str(tmp_path / "nobody")}
+    assert "sources" in memex("restore", str(tmp_path / "home.tar.zst"), **other).stdout
+    hits = json.loads(memex("search", "quiet", "flag", "--json", **other).stdout)["hits"]
+    assert hits[0]["session_id"] == f"claude:{log.session}"
+    assert "nothing new" in memex("restore", str(tmp_path / "home.tar.zst"), **other).stderr
+    refused = memex("restore", str(log.path), **other)
+    assert refused.returncode == 12 and "is no backup of Memex" in refused.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memex.search.query import Filters
+from memex.search.query import Query
 from memex.search.refresh import refresh_raw
 from memex.settings import Settings
 from memex.setup import Memex, open_memex
@@ -135,4 +135,4 @@ def test_what_earlier_steps_had_is_still_found(growth, shared, tmp_path):
             assert any(text in kept for kept in texts), key
         for key in [key for key in seen if key not in live][:20]:
             words = " ".join(seen[key].split()[:12])
-            assert any(seen[key] in hit["content"] for hit in memex.raw_index.search(words, Filters(), 5000)), key
+            assert any(seen[key] in hit["content"] for hit in memex.raw_index.search(Query(words), 5000)), key

@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from memex.search.query import Filters
+from memex.search.query import Query
 from memex.search.refresh import refresh_raw
 from memex.settings import Settings
 from memex.setup import Memex, open_memex
@@ -170,7 +170,7 @@ def test_search_finds_the_sessions_that_grep_finds(read):
             rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])" if word.isascii() else re.escape(word)
         )
         grep = {row["session_id"] for row in rows if pattern.search(row["text"])}
-        found = {row["session_id"] for row in read.raw_index.search(word, Filters(), 5000)}
+        found = {row["session_id"] for row in read.raw_index.search(Query(word), 5000)}
         assert grep <= found, (word, grep - found)
 
 

@@ -67,11 +67,11 @@ def test_an_unknown_session_is_a_failure_and_not_a_silent_success(filled):
 
 def test_ingest_makes_new_text_findable(memex, log):
     from flows.ingest import ingest
-    from memex.search.query import Filters
+    from memex.search.query import Query
 
     talk(log, "Teach the parrot to sing").write()
     assert ingest().sessions == 1
-    assert memex.search.run("parrot", "raw", Filters(), 3).hits
+    assert memex.search.run(Query("parrot"), "raw", 3).hits
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from memex.errors import NotFound
 from memex.forget.target import BadPattern, Target
-from memex.search.query import Filters
+from memex.search.query import Query
 from memex.setup import open_memex
 from memex.sources.verify import verify
 from tests.forget.home import (
@@ -70,7 +70,7 @@ def test_forgotten_is_nowhere(told, target):
     assert told.forget.run(target) == plan
     assert holding(told.home, *NEEDLES) == []
     assert unreferenced(told.home) == []
-    assert told.raw_index.search(WORD, Filters(), 5) == told.summary_index.search(CHINESE, Filters(), 5) == []
+    assert told.raw_index.search(Query(WORD), 5) == told.summary_index.search(Query(CHINESE), 5) == []
 
 
 def test_others_are_as_they_were(told, target):
@@ -78,7 +78,7 @@ def test_others_are_as_they_were(told, target):
     before = story(told, reached)
     told.forget.run(target)
     assert story(told, reached) == before
-    assert told.raw_index.search("login", Filters(), 5)
+    assert told.raw_index.search(Query("login"), 5)
     assert verify(told.archive, disk=True).damaged == verify(told.archive, disk=True).differs == ()
 
 

@@ -12,7 +12,7 @@ from memex.embed.usem3 import Usem3
 from memex.errors import StoreBusy
 from memex.forget.target import Target
 from memex.llm.extractive import ExtractiveWriter
-from memex.search.query import Filters
+from memex.search.query import Query
 from memex.search.vectors import fill_vectors
 from memex.settings import CompactSettings
 from memex.sources.ingest import ingest_lock
@@ -23,12 +23,12 @@ from tests.logs import talk
 SEARCH = textwrap.dedent("""
     import sys
     from pathlib import Path
-    from memex.search.query import Filters
+    from memex.search.query import Filters, Query
     from memex.setup import open_memex
     memex, searches = open_memex(), 0
     while not Path(sys.argv[1]).exists():
-        found = memex.search.run("test", "all", Filters(project="shelf"), 5)
-        memex.search.run("export", "raw", Filters(), 5)
+        found = memex.search.run(Query("test", filters=Filters(project="shelf")), "all", 5)
+        memex.search.run(Query("export"), "raw", 5)
         searches += 1
         if searches == 1:
             Path(sys.argv[2]).touch()
@@ -109,7 +109,7 @@ def test_searches_go_on(filled, tmp_path):
     stop.touch()
     answers = [reader.communicate(timeout=120) for reader in readers]
     assert [reader.returncode for reader in readers] == [0, 0], answers
-    assert filled.search.run("认证", "raw", Filters(), 5).hits == ()
+    assert filled.search.run(Query("认证"), "raw", 5).hits == ()
     assert holding(filled.home, "EMFILE", "trigram") == []
 
 

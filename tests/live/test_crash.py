@@ -52,7 +52,7 @@ def content(memex: Memex) -> dict[str, list[dict]]:
 
 
 def check(memex: Memex, claude_dir, tmp_path, lines: int, kills: int, seed: int) -> None:
-    started = datetime.now(UTC) - timedelta(hours=1)
+    started = datetime.now(UTC) - timedelta(days=1)
     folder = claude_dir / "projects" / "-src-app"
     logs = [ClaudeLog(folder / f"{n}1111111-0000-4000-8000-000000000001.jsonl", started) for n in range(3)]
     generator, writer = random.Random(seed), Writer(logs, lines, seed)
@@ -63,8 +63,8 @@ def check(memex: Memex, claude_dir, tmp_path, lines: int, kills: int, seed: int)
         watching.kill()
     writer.thread.join()
     with Watching(MEMEX_COMPACT_IDLE_MINUTES=str(IDLE)) as watching:
-        until(lambda: memex.lake.count("session_summaries", "served") == 3)
-        until(lambda: memex.stale_indexes() == [])
+        until(lambda: memex.lake.count("session_summaries", "served") == 3, lambda: f"{watching.lines}")
+        until(lambda: memex.stale_indexes() == [], lambda: f"{memex.stale_indexes()}: {watching.lines}")
         assert watching.end() == 0
     assert memex.ingest.plan().empty
     assert memex.compact.plan().empty

@@ -22,6 +22,8 @@ IDLE = timedelta(minutes=5)
         (timedelta(minutes=-5), timedelta(minutes=-5), None),
         (timedelta(days=-9), timedelta(days=400), None),
         (timedelta(minutes=2), timedelta(days=-9), timedelta(minutes=7)),
+        (timedelta(days=400), timedelta(minutes=-2), timedelta(minutes=3)),
+        (timedelta(days=400), timedelta(days=400), None),
     ],
 )
 def test_the_last_write_counts_be_it_of_a_record_or_of_the_file(memex, claude_dir, record, file, left):

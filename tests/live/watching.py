@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from memex.search.query import Filters
+from memex.search.query import Query
 from memex.setup import Memex
 from tests.logs import ClaudeLog
 
@@ -61,9 +61,11 @@ class Watching:
             self.lines.append(line.rstrip())
 
 
-def until(happened: Callable[[], bool], complaint: Callable[[], str] = lambda: "it did not happen") -> None:
+def until(
+    happened: Callable[[], bool], complaint: Callable[[], str] = lambda: "it did not happen", patience: float = PATIENCE
+) -> None:
     """Wait until something is so."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while not happened():
         assert time.monotonic() < end, complaint()
         time.sleep(0.1)
@@ -78,7 +80,7 @@ def append(log: ClaudeLog, since: int) -> None:
 
 def finds(memex: Memex, word: str) -> bool:
     """Tell whether a word is found in the raw text."""
-    return any(word in row["content"] for row in memex.raw_index.search(word, Filters(), 50))
+    return any(word in row["content"] for row in memex.raw_index.search(Query(word), 50))
 
 
 def served(memex: Memex, table: str) -> list[int]:

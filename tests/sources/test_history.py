@@ -91,3 +91,14 @@ def test_prompts_of_codex_are_recovered_too(memex, tmp_path):
     ingest(memex)
     [session] = rows(memex, "sessions")
     assert (session["id"], session["kind"], session["title"]) == (f"codex:{GONE}", "history", "修复登录")
+
+
+def test_prompts_that_were_cut_off_stay(memex, history):
+    history.write_bytes(typed("one") + typed("two", number=2) + typed("three", number=3))
+    ingest(memex)
+    history.write_bytes(typed("two", number=2) + typed("three", number=3) + typed("four", number=4))
+    ingest(memex)
+    assert [t["prompt"] for t in rows(memex, "talks")] == ["one", "two", "three", "four"]
+    before = [rows(memex, table) for table in ("messages", "talks", "sessions")]
+    memex.ingest.rebuild()
+    assert [rows(memex, table) for table in ("messages", "talks", "sessions")] == before

@@ -7,7 +7,7 @@ import pytest
 
 from memex.errors import NotFound
 from memex.forget.target import Target
-from memex.search.query import Filters
+from memex.search.query import Filters, Query
 from memex.search.refresh import refresh_raw, refresh_summaries
 from memex.setup import open_memex
 from memex.sources.settle import is_settled
@@ -54,7 +54,7 @@ def everywhere(*projects):
 
 
 def hits(memex, project, level="all"):
-    found = memex.search.run("login", level, Filters(project=project), 50).hits
+    found = memex.search.run(Query("login", filters=Filters(project=project)), level, 50).hits
     return {hit.session_id for hit in found}
 
 

@@ -1,10 +1,12 @@
 """The contract of the store: rows by id, written once, whoever writes."""
 
+import math
 import multiprocessing
 import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import lancedb
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from memex.errors import DiskFull, SchemaError, StoreBusy, StoreError
 from memex.model import Message
 from memex.store import lake as lake_module
-from memex.store.lake import Lake, in_list
+from memex.store.lake import Lake, in_list, tail_of
 from memex.store.migrations import migrate
 from memex.store.readers import Readers
 from memex.store.schemas import SCHEMA_VERSION, TABLES, has_vector, schema, to_arrow
@@ -118,10 +120,37 @@ def test_a_stale_handle_doubles_nothing(lake):
 
 
 def test_many_small_commits_are_compacted(lake):
-    for number in range(lake_module.MAX_FRAGMENTS + 4):
+    for number in range(60):
         lake.upsert("messages", messages([f"m{number}"]))
-    assert len(lake.dataset("messages").get_fragments()) <= lake_module.MAX_FRAGMENTS
-    assert len(stored(lake)) == lake_module.MAX_FRAGMENTS + 4
+        assert len(lake.dataset("messages").get_fragments()) <= lake_module.TAIL + 2
+    assert len(stored(lake)) == 60
+
+
+@given(st.lists(st.integers(1, 10_000), min_size=1, max_size=300))
+def test_commits_of_any_sizes_leave_few_files_and_rewrite_each_row_a_few_times(commits):
+    files, rewritten = [], 0
+    for rows in commits:
+        files.append(rows)
+        tail = tail_of(files)
+        if len(tail) > lake_module.TAIL:
+            files[-len(tail) :] = [sum(tail)]
+            rewritten += sum(tail)
+        orders = math.log(sum(files), lake_module.GROWTH)
+        assert len(files) <= lake_module.TAIL + orders + 1
+    assert rewritten <= sum(commits) * lake_module.GROWTH * (orders + 1)
+
+
+def test_small_commits_to_a_large_table_rewrite_the_small_files_only(lake):
+    lake.upsert("messages", messages([f"old{number}" for number in range(3000)]))
+    lake.optimize("messages")
+    [large] = [fragment.fragment_id for fragment in lake.dataset("messages").get_fragments()]
+    for number in range(100):
+        lake.upsert("messages", messages([f"new{number}", f"old{number}"]))
+    fragments = lake.dataset("messages").get_fragments()
+    assert fragments[0].fragment_id == large
+    assert len(fragments) <= lake_module.TAIL + 4
+    assert len(stored(lake)) == 3100
+    assert lake.count("messages", "id = 'new7'") == lake.count("messages", "id = 'old7'") == 1
 
 
 def files(lake: Lake, table: str) -> int:
@@ -188,6 +217,28 @@ def test_a_reader_that_was_killed_holds_nothing_back(lake):
     reader.kill()
     reader.wait()
     assert readers.oldest(2000) == 2000
+    assert list(readers.folder.iterdir()) == []
+
+
+def test_a_clock_that_was_put_back_piles_nothing_up(lake):
+    busy = Lake(lake.root, fresh_seconds=0, clock=lambda: time.time() - 86_400)
+    commit_often(busy, 3 * lake_module.MAX_VERSIONS)
+    assert len(busy.dataset("messages").versions()) <= lake_module.MAX_VERSIONS + lake_module.CLEAN_EVERY + 1
+
+
+def test_a_reader_from_before_the_clock_was_put_back_keeps_what_it_reads(lake):
+    busy = Lake(lake.root, fresh_seconds=0)
+    readers = Readers(Path(lake.root, ".locks", "readers"))
+    busy.upsert("messages", messages(["a"], "as it was"))
+    version = busy.dataset("messages").version
+    with readers.announced():
+        [file] = readers.folder.iterdir()
+        os.utime(file, (time.time() + 3600,) * 2)
+        commit_often(busy, 2 * lake_module.MAX_VERSIONS)
+        assert kept(busy, version)
+    (readers.folder / "dead.lock").touch()
+    os.utime(readers.folder / "dead.lock", (time.time() + 3600,) * 2)
+    assert readers.oldest(1e9) == 1e9
     assert list(readers.folder.iterdir()) == []
 
 

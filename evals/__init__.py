@@ -1,0 +1,1 @@
+"""How well memories are found again, on public data with labels."""

@@ -1,0 +1,1 @@
+"""Backups: what nothing else can bring back, in one file or folder, and homes made, or mended, from it."""
