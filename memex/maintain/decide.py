@@ -4,14 +4,15 @@ A decider sees memories under small numbers and answers with plain mappings. Wha
 planners read it field by field, and what does not fit is a keep.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memex.llm.rank import central
-from memex.maintain.identity import same_identity
+from memex.maintain.identity import identity, same_identity
 from memex.maintain.kinds import kinds
-from memex.maintain.similar import said, says_the_same
+from memex.maintain.similar import said, says_no_more, says_the_same, words
 from memex.model import Memory
 from memex.text import clip_units, one_line, sentences, unique, units
 
@@ -25,8 +26,22 @@ HAPPENED = ("event",)
 """Kinds of which two that are alike may both have happened: only the same words make them one."""
 SAME_SUBJECT = 0.5
 """Share of the words of the shorter name that two decisions about one thing have in common."""
+AMENDED = 0.2
+"""Share of the words of the shorter text that a decision and its amendment have in common."""
 PARENT_UNITS = 120
 NAME_UNITS = 24
+
+_AMENDS = re.compile(
+    r"\bamend|\bsupersed|\breplac(?:es|ing)\b|\bno longer\b|\binstead of the (?:old|earlier|previous)\b|"
+    r"\brevis(?:ed|ing)\b|取代|不再|改为|修订|廃止|変更|대신|변경",
+    re.IGNORECASE,
+)
+_COMMON = frozenset(
+    """a an and any are as at be but by for from has have if in is it its not of on one only or over per so than that
+    the then this to two under use we when where which with without decided decision settled agreed amended amending
+    amendment rule policy supersedes superseding go going chose keep old new""".split()  # noqa: SIM905 - read as prose
+)
+"""Words that say nothing about what a decision is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +146,8 @@ class Rules:
 
     def _is_same(self, new: Memory, other: Neighbour) -> bool:
         alike = other.similarity is not None and other.similarity >= self._near and other.lexical >= ALIKE
+        if says_no_more(new.text, other.memory.text):
+            return True
         near = alike and new.kind not in HAPPENED
         return (near or other.lexical >= SAME_WORDS) and says_the_same(said(new), said(other.memory))
 
@@ -147,12 +164,27 @@ def _beside(new: Memory, others: Sequence[Neighbour]) -> list[Neighbour]:
 
 
 def _one_subject(a: Memory, b: Memory) -> bool:
-    """Tell whether two decisions are about one thing, by the words of their names."""
-    from memex.maintain.similar import words
+    """Tell whether two decisions are about one thing: by the words of their names, or because the later amends."""
+    if any(one and one == other for one, other in zip(_names(a), _names(b), strict=True)):
+        return True
+    later = max(a, b, key=_place)
+    texts, names = [[_telling(getattr(one, part)) for one in (a, b)] for part in ("text", "name")]
+    amends = bool(_AMENDS.search(later.text))
+    return _common(names) > SAME_SUBJECT or (amends and _common(texts) >= AMENDED)
 
-    mine, other = (words(one.fields.get("subject") or one.name) for one in (a, b))
-    fewer = min(len(mine), len(other))
-    return fewer >= 2 and len(mine & other) / fewer > SAME_SUBJECT
+
+def _names(memory: Memory) -> tuple[str, str]:
+    return identity(memory.fields.get("subject", "")), identity(memory.name)
+
+
+def _telling(text: str) -> frozenset[str]:
+    return words(text) - _COMMON
+
+
+def _common(sets: Sequence[frozenset[str]]) -> float:
+    """Overlap of two sets of words, of which at least two must be shared."""
+    shared = len(sets[0] & sets[1])
+    return shared / min(map(len, sets)) if shared >= 2 else 0.0
 
 
 def _fitted(told: Sequence[str], room: int) -> str:

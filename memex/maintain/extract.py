@@ -21,6 +21,8 @@ SENTENCE_UNITS = 60
 """A longer sentence is a pasted text rather than something said."""
 FEWEST_UNITS = 6
 """A talk whose summary says less leaves no event, and a reply's sentence of less states nothing."""
+EVENT_UNITS = 200
+"""An event of many edits tells the first of them."""
 MOST = 4
 """Memories of one kind that one talk leaves, events apart."""
 
@@ -36,7 +38,7 @@ _PREFERENCE = re.compile(
     re.IGNORECASE,
 )
 _DECISION = re.compile(
-    r"\bdecided (?:to|on|that|against)\b|\bsettled(?: on\b|:)|\bagreed:|\bwe(?:'ve| have)? agreed\b|"
+    r"\bdecided (?:to|on|that|against)\b|\bsettled(?: on\b| then:|:)|\bagreed:|\bwe(?:'ve| have)? agreed\b|"
     r"\b(?:go|goes|going|went|gone|stick|sticking) with\b|\bchose\b|\bopted (?:for|to)\b|\bsupersed(?:es|ed|ing)\b|"
     r"\bamend(?:ed|ing|ment)(?: to)?(?: the)? (?:[\w-]+ )?(?:rule|policy|decision|agreement)\b|\bfrom here on\b|"
     r"\b(?:let's|we(?:'ll| will)) (?:use|keep|stick|switch|drop)\b|"
@@ -115,15 +117,21 @@ def source_of(summary: Mapping[str, Any]) -> str:
 
 
 def _events(talk: TalkRows) -> list[Found]:
-    """Make an event of each observation that changed or decided something."""
-    return [
-        Found(
-            "event", row["title"], row["narrative"], row["sources"][0], "event", EVENT_IMPORTANCE[row["type"]],
-            (row["id"],), row["occurred_at"], {"type": row["type"]},
-        )
-        for row in talk.observations
-        if row["type"] != "discovery" and row["sources"]
-    ]  # fmt: skip
+    """Make an event of the observations that changed or decided something; those of one title are one event."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in talk.observations:
+        if row["type"] != "discovery" and row["sources"]:
+            groups.setdefault(row["title"], []).append(row)
+    return [_event(title, rows) for title, rows in groups.items()]
+
+
+def _event(title: str, rows: Sequence[Mapping[str, Any]]) -> Found:
+    first = max(rows, key=lambda row: EVENT_IMPORTANCE[row["type"]])
+    text = "\n".join(unique(row["narrative"] for row in rows))
+    return Found(
+        "event", title, clip_units(text, EVENT_UNITS), rows[0]["sources"][0], "event", EVENT_IMPORTANCE[first["type"]],
+        tuple(row["id"] for row in rows), rows[0]["occurred_at"], {"type": first["type"]},
+    )  # fmt: skip
 
 
 def _talk_event(talk: TalkRows) -> list[Found]:

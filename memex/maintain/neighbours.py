@@ -62,7 +62,7 @@ class Neighbourhood:
         """Find those with which it shares most of its rarest words."""
         keys = [f"{new.kind} {word}" for word in self._words.get(new.id) or words(said(new))]
         known = sorted((len(self._by_word[key]), key) for key in keys if key in self._by_word)
-        rare = [key for count, key in known if count <= RARE][:LOOKED_AT]
+        rare = [key for count, key in known if (new.id in self._by_id) < count <= RARE][:LOOKED_AT]
         shared: dict[str, int] = {}
         for key in rare:
             for name in self._by_word[key]:

@@ -77,5 +77,10 @@ def says_the_same(a: str, b: str) -> bool:
     return _exact(a) == _exact(b)
 
 
+def says_no_more(a: str, b: str) -> bool:
+    """Tell whether every line of `a` is a line of `b`."""
+    return set(map(identity, a.splitlines())) <= set(map(identity, b.splitlines()))
+
+
 def _exact(text: str) -> frozenset[str]:
     return frozenset([*(word for word in words(text) if _EXACT.search(word)), *_CAMEL.findall(text)])

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from memex.maintain.compress import COMPRESSED, batches, compress, reachable
-from memex.maintain.decide import Decider, Rules
+from memex.maintain.decide import Decider, Rules, Told
 from memex.maintain.graph import Graph, Unit, Vetoes
 from memex.maintain.kinds import Compression, kinds
 from memex.model import Memory
@@ -126,6 +126,21 @@ def test_a_level_never_spans_a_hole(error: Exception | None):
     assert {m.level for m in graph.memories.values()} == {0, 1}
     first_hole = min(m.seq for m in graph.active() if m.level == 0)
     assert max(m.seq_to for m in graph.memories.values() if m.level) < first_hole
+
+
+class SilentOnce(Rules):
+    """Says nothing about one batch."""
+
+    def parent(self, kind: str, children: Sequence[Memory]) -> Told | None:
+        return None if children[0].seq == 45 else super().parent(kind, children)
+
+
+def test_the_next_level_waits_until_a_hole_is_filled():
+    graph = Graph.of(*leaves(60))
+    assert len(run(graph, decider=SilentOnce())) == 15
+    assert {m.level for m in graph.memories.values()} == {0, 1}
+    run(graph)
+    assert {m.level for m in graph.memories.values()} == {0, 1, 2}
 
 
 def test_what_was_made_before_a_failure_stays():

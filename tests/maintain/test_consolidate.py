@@ -316,6 +316,16 @@ def test_texts_that_differ_in_what_matters_are_not_one(a: str, b: str):
     assert not graph.memories["new"].archived
 
 
+def test_what_says_nothing_more_is_a_duplicate():
+    old = memory("old", "event", 1, text="Edited a.py: x\nEdited a.py: `y` → `z`")
+    less, more = (
+        memory(f"new{n}", "event", n, text=t) for n, t in ((2, "Edited a.py: `y` → `z`"), (3, "Edited a.py: w"))
+    )
+    graph = Graph.of(old, less, more)
+    run(graph, [less, more], near={m.id: [("old", None, 0.3)] for m in (less, more)}, decider=Rules())
+    assert [m.archived for m in (graph.memories["new2"], graph.memories["new3"])] == [True, False]
+
+
 def test_a_vector_alone_is_not_enough():
     graph, _old, new = pair("lesson")
     run(graph, [new], near={"new": [("old", 0.99, 0.2)]}, decider=Rules())

@@ -58,15 +58,24 @@ def test_an_interrupted_talk_leaves_a_thread():
 
 
 def test_events_are_the_observations_that_changed_something():
-    base = {"narrative": "It did.", "occurred_at": NOW, "title": "t"}
+    base = {"narrative": "It did.", "occurred_at": NOW}
     types = ("bugfix", "discovery", "feature")
-    below = tuple({**base, "id": f"l1-{kind}", "type": kind, "sources": [f"call-{kind}"]} for kind in types)
+    below = tuple(
+        {**base, "id": f"l1-{kind}", "type": kind, "title": kind, "sources": [f"call-{kind}"]} for kind in types
+    )
     talk_ = summary("Fix it.", "It is a longer story of what was done.")
     made = ExtractiveMemories().memories(TalkRows(talk_, below))
     assert [(m.source, m.importance, m.sources) for m in made] == [
         ("call-bugfix", 7.0, ("l1-bugfix",)),
         ("call-feature", 6.0, ("l1-feature",)),
     ]
+
+
+def test_edits_of_one_title_in_a_talk_are_one_event():
+    base = {"occurred_at": NOW, "title": "Edited a.py", "type": "change"}
+    below = tuple({**base, "id": f"l1-{n}", "narrative": f"Line {n // 2}.", "sources": [f"call-{n}"]} for n in range(4))
+    [event] = ExtractiveMemories().memories(TalkRows(summary("Fix it."), below))
+    assert (event.source, event.text, len(event.sources)) == ("call-0", "Line 0.\nLine 1.", 4)
 
 
 def test_without_observations_the_talk_is_the_event():
