@@ -241,6 +241,7 @@ SOME_VALUE = {
     "compact.provider": "ollama",
     "embed.provider": "none",
     "inject.mode": "off",
+    "search.fusion": "rrf",
     "compact.fallback": "[]",
     "privacy.exclude_projects": "[]",
     "compact.budget.call_tokens": "1000",

@@ -119,7 +119,7 @@ class Maintain:
     ) -> StepReport:
         """Do one step for some projects ("" for the user); what is not due is not done, unless forced.
 
-        `threshold` is that of sleep, `yes` lets a first sleep take more than half.
+        `threshold` is that of sleep, `yes` lets a first sleep take more than half. `tick` gets the projects done.
 
         Raises:
             StoreBusy: something was forgotten meanwhile, or another process works there (Transient).
@@ -135,7 +135,7 @@ class Maintain:
                 report += self._dry(step, scope, planner, force, threshold)
             else:
                 with self._alone(scope, *([USER] if step == "derive" else [])):
-                    report += self._do(step, scope, planner, force, threshold, yes, tick)
+                    report += self._do(step, scope, planner, force, threshold, yes)
             tick(1)
         return report
 
@@ -181,15 +181,14 @@ class Maintain:
         force: bool,
         threshold: float | None,
         yes: bool,
-        tick: Tick,
     ) -> StepReport:
         now, epoch = self.clock(), self.lake.epoch()
         if step == "derive":
             return self._derive(scope, planner.vetoes, now, epoch)
         if step == "index":
-            return StepReport(step, 1, embedded=self._embed(scope, tick))
+            return StepReport(step, 1, embedded=self._embed(scope))
         if step == "consolidate" and self.embedder:
-            self._embed(scope, tick, "NOT settled")
+            self._embed(scope, "NOT settled")
         planned = planner.plan(step, scope, force, threshold)
         if planned.refused and not yes:
             return self._report(step, scope, Planned(verdict=planned.verdict, notes=(planned.refused,)))
@@ -234,10 +233,10 @@ class Maintain:
     def _has_events(self, folded: dict[str, int]) -> bool:
         return any(path.stat().st_size > folded.get(path.name, 0) for path in self.recalls.glob("recalls-*.jsonl"))
 
-    def _embed(self, scope: Scope, tick: Tick, where: str = "true") -> int:
+    def _embed(self, scope: Scope, where: str = "true") -> int:
         if self.embedder is None:
             return 0
-        return fill_memory_vectors(self.lake, self.embedder, f"{where_scope(scope)} AND {where}", tick)
+        return fill_memory_vectors(self.lake, self.embedder, f"{where_scope(scope)} AND {where}")
 
     @contextmanager
     def _alone(self, *scopes: Scope) -> Iterator[None]:

@@ -1,6 +1,6 @@
 """Vectors of memories: copied from the summary that an event was made from where it has one, else made."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memex.embed.base import Embedder
@@ -26,9 +26,7 @@ def missing(lake: Lake, model: str, where: str = "true") -> list[str]:
     return list(lake.frame("memories", ["id", "seq"], lacking).sort("seq", "id", descending=True)["id"])
 
 
-def fill_memory_vectors(
-    lake: Lake, embedder: Embedder, where: str = "true", tick: Callable[[int], None] = lambda _count: None
-) -> int:
+def fill_memory_vectors(lake: Lake, embedder: Embedder, where: str = "true") -> int:
     """Give every active memory that meets a predicate its vector; return how many got one."""
     if lake.dimension("memories") != embedder.dimension:
         lake.set_dimension("memories", embedder.dimension)
@@ -36,10 +34,8 @@ def fill_memory_vectors(
     for start in range(0, len(ids), COPIES):
         part = ids[start : start + COPIES]
         left = _copy(lake, part, embedder.model)
-        tick(len(part) - len(left))
         for at in range(0, len(left), BATCH):
             _embed(lake, left[at : at + BATCH], embedder)
-            tick(len(left[at : at + BATCH]))
     return len(ids)
 
 
