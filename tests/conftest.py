@@ -7,12 +7,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from memex.search.refresh import refresh_raw, refresh_summaries
 from memex.settings import Settings
 from memex.setup import Memex, open_memex
 from memex.sources.load import IngestReport
 from tests.logs import ClaudeLog
+
+settings.register_profile("memex", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("memex")  # how long an example takes says nothing on a busy machine
 
 SAMPLE = Path(__file__).parents[1] / "data" / "claude"
 LONG_AGO = datetime(2026, 9, 1, 8, tzinfo=UTC)
