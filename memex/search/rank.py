@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memex.search.part import Part, sql
 from memex.search.query import Query
-from memex.search.tokens import query_tokens
+from memex.search.tokens import query_tokens, words_in
 
 if TYPE_CHECKING:
     import duckdb
@@ -18,13 +18,19 @@ MAX_READ = 4096
 """Tokens of a question that are looked up."""
 
 REFUSED = "SELECT part, doc FROM found WHERE refusal > 0 GROUP BY part, doc, refusal, size HAVING count(*) = size"
-NOTHING = "SELECT 0 AS part, 0::UINTEGER AS doc, 0 AS tf, 0 AS len, 0 AS refusal, 0 AS size, 0 AS idf WHERE false"
+NOTHING = (
+    "SELECT 0 AS part, 0::UINTEGER AS doc, 0 AS tf, 0 AS len, 0 AS must, 0 AS refusal, 0 AS size, 0 AS idf WHERE false"
+)
 
 
 class _Term(NamedTuple):
-    """A token of the question. With a `refusal`, all the tokens of that number, `size` of them, must not be there."""
+    """A token of the question, which `must` be there, or may.
+
+    With a `refusal`, all the tokens of that number, `size` of them, must not be there.
+    """
 
     token: str
+    must: bool = False
     refusal: int = 0
     size: int = 1
 
@@ -36,9 +42,11 @@ def ranked(
 
     The parts are attached to the connection as p0, p1, …
     """
-    asked = [_Term(token) for token in query_tokens(query.text)[:MAX_READ]]
+    needed = dict.fromkeys(token for phrase in query.phrases for token in words_in(phrase))
+    tokens = dict.fromkeys([*needed, *query_tokens(query.text)])
+    asked = [_Term(token, token in needed) for token in list(tokens)[:MAX_READ]]
     refused = [
-        _Term(token, number, len(tokens))
+        _Term(token, False, number, len(tokens))
         for number, tokens in enumerate(map(query_tokens, query.without), 1)
         for token in tokens
     ]
@@ -49,13 +57,15 @@ def ranked(
     known = [_terms(connection, number, [*asked, *refused]) for number in range(len(parts))]
     having = {term.token: sum(of_part.get(term.token, (0, 0))[1] for of_part in known) for term in [*asked, *refused]}
     if len(asked) > MAX_TOKENS:
-        asked = sorted((term for term in asked if having[term.token]), key=lambda term: having[term.token])[:MAX_TOKENS]
+        known_ones = (term for term in asked if having[term.token])
+        asked = sorted(known_ones, key=lambda term: (not term.must, having[term.token]))[:MAX_TOKENS]
     mean = sum(part.length for part in parts) / max(1, docs)
     text = sql("search_bm25" if asked else "search_newest").format(
         found=_found([*asked, *refused], known, {token: _idf(n, docs) for token, n in having.items()}),
         docs=_union("SELECT {n} AS part, * FROM p{n}.docs", parts),
         without=_without(parts, bool(refused), condition if values else "", joined=bool(asked)),
         asked=len(asked),
+        having=f"HAVING sum(must) = {must}" if (must := sum(term.must for term in asked)) else "",
         mean=f"{max(1.0, mean)!r}::DOUBLE",
         limit=limit,
     )
@@ -81,15 +91,15 @@ def _found(terms: Sequence[_Term], known: Sequence[Mapping[str, tuple[int, int]]
     queries = []
     for number, of_part in enumerate(known):
         rows = [
-            f"({of_part[term.token][0]}, {term.refusal}, {term.size}, {weights[term.token]!r}::DOUBLE)"
+            f"({of_part[term.token][0]}, {term.must:d}, {term.refusal}, {term.size}, {weights[term.token]!r}::DOUBLE)"
             for term in terms
             if term.token in of_part
         ]
         if rows:
             tids = ", ".join(sorted({str(of_part[term.token][0]) for term in terms if term.token in of_part}))
             queries.append(
-                f"SELECT {number} AS part, doc, tf::DOUBLE AS tf, len::DOUBLE AS len, refusal, size, idf "
-                f"FROM p{number}.postings JOIN (VALUES {', '.join(rows)}) AS asked (tid, refusal, size, idf) "
+                f"SELECT {number} AS part, doc, tf::DOUBLE AS tf, len::DOUBLE AS len, must, refusal, size, idf "
+                f"FROM p{number}.postings JOIN (VALUES {', '.join(rows)}) AS asked (tid, must, refusal, size, idf) "
                 f"USING (tid) WHERE tid IN ({tids})"
             )
     return " UNION ALL ".join(queries) or NOTHING

@@ -55,6 +55,17 @@ def query_tokens(text: str) -> list[str]:
     return list(found)
 
 
+def words_in(text: str) -> list[str]:
+    """List the smallest tokens of a text, which are there wherever it stands: words, parts of names, CJK pairs."""
+    found: dict[str, None] = {}
+    for run in RUN.findall(normal(text)):
+        if is_cjk_run(run):
+            found |= dict.fromkeys(query_tokens(run))
+        else:
+            found |= dict.fromkeys(map(_token, _CAMEL.findall(run[: 8 * MAX_TOKEN])))
+    return list(found)
+
+
 def is_cjk_run(run: str) -> bool:
     """Tell which of the two kinds of runs one is."""
     return run[0] >= "\u1100" and bool(_CJK_CHAR.match(run))

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memex.setup import open_memex
 from memex.sources.gemini import GeminiAdapter
-from tests.conftest import ingest
+from tests.conftest import ingest, rows
 from tests.sources.parsing import Family, census, counted, parse, parse_in_pieces, prompts, texts
 
+SAMPLE = Path(__file__).parents[2] / "data" / "gemini"
 FOLDER = Path("/home/u/.gemini/tmp/app/chats")
 LINES = FOLDER / "session-2026-09-01T08-00-0a1b2c3d.jsonl"
 DOCUMENT = LINES.with_suffix(".json")
@@ -293,3 +295,16 @@ def test_log_that_grows_ends_like_one_read_at_once(records, shares):
     assert parse_in_pieces(data, [round(share * len(data)) for share in shares], LINES, "gemini") == whole
     assert sum(counted(whole).values()) == len(records)
     assert len({m.id for m in whole.messages}) == len(whole.messages)
+
+
+def test_sample_is_read_whole(memex, monkeypatch):
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(SAMPLE))
+    sample = open_memex()
+    ingest(sample)
+    (session,) = rows(sample, "sessions")
+    assert session["project"] == "shelf" and session["cwd"] == "/home/mira/src/shelf"
+    prompts = [row for row in rows(sample, "messages") if row["kind"] == "prompt"]
+    assert [row["superseded"] for row in sorted(prompts, key=lambda row: row["ts"])] == [False, True, False]
+    calls = rows(sample, "tool_calls")
+    assert len(calls) == 6 and [call["is_error"] for call in calls].count(True) == 1
+    assert {row["bad_lines"] for row in rows(sample, "sources")} == {"[]"}

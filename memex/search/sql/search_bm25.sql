@@ -5,7 +5,7 @@ scored AS (
     SELECT part, doc, count(*) = {asked} AS complete,
            sum(idf * tf * 2.2::DOUBLE / (tf + 1.2::DOUBLE * (0.25::DOUBLE + 0.75::DOUBLE * len / {mean}))) AS score
     FROM found WHERE refusal = 0
-    GROUP BY part, doc
+    GROUP BY part, doc {having}
 ),
 best AS (
     SELECT part, doc, score, complete
