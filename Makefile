@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# A file of tests stays together: what it shares, such as a server, is made once.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 export PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS ?= 180
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
@@ -19,13 +21,13 @@ $(READY): requirements.lock pyproject.toml
 	touch $@
 
 test: $(READY)
-	$(BIN)/pytest -m "not corpus and not long"
+	$(BIN)/pytest $(PARALLEL) -m "not corpus and not long"
 
 test-all: $(READY)
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL)
 
 corpus: $(READY)
-	$(BIN)/pytest -m "corpus and not long"
+	$(BIN)/pytest $(PARALLEL) -m "corpus and not long"
 
 check: $(READY)
 	$(BIN)/ruff check .
