@@ -127,7 +127,7 @@ class TextIndex:
 
         with self._lock:
             if self._opened is None or self._opened[0] != parts:
-                connection = duckdb.connect()
+                connection = duckdb.connect(config={"threads": 1})  # more only wait for each other
                 for number, part in enumerate(parts):
                     connection.execute(f"ATTACH '{quoted(self.root / part.name)}' AS p{number} (READ_ONLY)")
                 self._opened = parts, connection

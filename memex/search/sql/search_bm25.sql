@@ -1,18 +1,13 @@
 -- BM25 (k1 = 1.2, b = 0.75) over every part; the weights of terms are those of one index. Documents with all the
--- words come first. Filters and refusals apply before the best are taken, and only these are read whole.
+-- words come first. Filters and refusals apply before the best are taken.
 WITH found AS ({found}),
 scored AS (
     SELECT part, doc, count(*) = {asked} AS complete,
            sum(idf * tf * 2.2::DOUBLE / (tf + 1.2::DOUBLE * (0.25::DOUBLE + 0.75::DOUBLE * len / {mean}))) AS score
     FROM found WHERE refusal = 0
     GROUP BY part, doc {having}
-),
-best AS (
-    SELECT part, doc, score, complete
-    FROM scored {without}
-    ORDER BY complete DESC, score DESC, part, doc
-    LIMIT {limit}
 )
-SELECT key, session_id, prompt_number, level, cli, role, type, project, ts, content, score
-FROM best JOIN ({docs}) USING (part, doc)
+SELECT part, doc, score
+FROM scored {without}
 ORDER BY complete DESC, score DESC, part, doc
+LIMIT {limit}
