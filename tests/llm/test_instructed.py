@@ -75,6 +75,18 @@ def test_a_wrong_shape_is_asked_for_again_once(open_with, one_talk, move):
     assert rows(memex, "talk_summaries", "served")  # the row of before stays
 
 
+@pytest.mark.parametrize("mode", ["json_schema", "json", "tools", "markdown"])
+def test_every_mode_of_answering(open_with, home, one_talk, mode):
+    own = home.parent / "models.toml"
+    own.write_text(f'[providers.compatible]\nmode = "{mode}"\n[models."test-model"]\nextra = {{ seed = 7 }}\n')
+    with serving(Script(["wrong_types", "ok"])) as service:
+        memex = open_with(service, models_file=own)
+        report = compact(memex, ("talks", "sessions"))
+        assert (dict(report.made), report.failed) == ({"talks": 1, "sessions": 1}, 0), failures(memex)
+        assert len(service.requests) == 4
+        assert {request["body"]["seed"] for request in service.requests} == {7}
+
+
 def test_chatter_around_the_json_costs_nothing(open_with, one_talk):
     with serving(Script(["chatty"])) as service:
         memex = open_with(service)
