@@ -81,7 +81,10 @@ def _pending(memex: "Memex") -> bool:
     talks = sum(memex.maintain.pending().values())
     if talks:
         note(f"to remember: {talks:,} talks")
-    return bool(stale or talks)
+    unfinished = memex.maintain.is_unfinished
+    if unfinished:
+        note("to finish: memories")
+    return bool(stale or talks or unfinished)
 
 
 def _run_flow(server: "TemporaryServer | None") -> tuple[Any, float]:

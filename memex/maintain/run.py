@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from memex.embed.base import Embedder
-from memex.errors import CannotUndo
+from memex.errors import CannotUndo, translated_os_errors
 from memex.maintain.decide import Decider
 from memex.maintain.derive import OWNER, Derived, derive, pending_talks
 from memex.maintain.extract import MemoryWriter
@@ -125,6 +125,8 @@ class Maintain:
             StoreBusy: something was forgotten meanwhile, or another process works there (Transient).
         """
         report = StepReport(step)
+        if step == "derive" and not dry_run:
+            self._begin()
         vetoes = vetoes_of(list(self.log.read("undo")))
         planner = Planner(
             self.lake, self.journal, self.decider, self.settings, self.embedder, self.similarity, vetoes, self.clock()
@@ -137,7 +139,23 @@ class Maintain:
                 with self._alone(scope, *([USER] if step == "derive" else [])):
                     report += self._do(step, scope, planner, force, threshold, yes)
             tick(1)
+        if step == "index" and not dry_run:
+            self._begun.unlink(missing_ok=True)
         return report
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a run was stopped before its last step, which the counts of what is pending do not tell."""
+        return self._begun.exists()
+
+    @property
+    def _begun(self) -> Path:
+        return self.recalls / "maintain.begun"
+
+    def _begin(self) -> None:
+        with translated_os_errors(self.recalls):
+            self.recalls.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._begun.touch()
 
     def pending(self, projects: Sequence[str] | None = None) -> dict[str, int]:
         """Count the talks whose memories are to be made, by project."""

@@ -254,7 +254,7 @@ def may_limit() -> bool:
 
 @pytest.mark.skipif(not may_limit(), reason="no user namespaces here, and so no limit of our own")
 @pytest.mark.parametrize(
-    ("what", "limit", "at_once"), [("watches", 3, True), ("watches", 12, False), ("instances", 0, True)]
+    ("what", "limit", "at_once"), [("watches", 3, True), ("watches", 14, False), ("instances", 0, True)]
 )
 def test_where_the_system_cannot_watch_it_looks_and_says_so(memex, live_log, claude_dir, what, limit, at_once):
     def many(name):

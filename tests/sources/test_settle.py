@@ -12,7 +12,7 @@ from memex.search.refresh import refresh_raw, refresh_summaries
 from memex.setup import open_memex
 from memex.sources.settle import is_settled
 from memex.store.lake import Lake
-from memex.store.schemas import RAW_TABLES, SUMMARY_TABLES, TABLES, rows_to_arrow
+from memex.store.schemas import RAW_TABLES, SCHEMA_VERSION, SUMMARY_TABLES, TABLES, rows_to_arrow
 from memex.store.views import find_project, list_projects
 from tests.conftest import LONG_AGO
 from tests.logs import ClaudeLog, talk
@@ -213,7 +213,7 @@ def test_lake_without_projects_gets_them(two):
     two.lake.set_version(1)
     lake = Lake(two.home / "lake")
     lake.prepare()
-    assert (lake.version(), lake.count("projects"), lake.count("sessions")) == (2, 0, 2)
+    assert (lake.version(), lake.count("projects"), lake.count("sessions")) == (SCHEMA_VERSION, 0, 2)
 
 
 class TestNames:
