@@ -17,7 +17,8 @@ from tests.conftest import SAMPLE
 
 pytestmark = [pytest.mark.crash, pytest.mark.flow]
 
-TIMES = {"created_at", "replaced_at", "ingested_at"}
+TIMES = {"created_at", "replaced_at", "ingested_at", "at", "changes"}
+"""Columns that tell when something was made; the `changes` of a journal are rows, with their times in them."""
 RUN = [sys.executable, "-m", "memex.cli.main", "run"]
 
 
