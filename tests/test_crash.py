@@ -17,16 +17,15 @@ from tests.conftest import SAMPLE
 
 pytestmark = [pytest.mark.crash, pytest.mark.flow]
 
-TIMES = {"created_at", "replaced_at", "ingested_at"}
-MEMORIES = {"memories", "edges", "digests", "journal", "extractions"}
-"""Tables of maintenance, whose own runs are killed in tests/maintain."""
+TIMES = {"created_at", "replaced_at", "ingested_at", "at", "changes"}
+"""Columns that tell when something was made; the `changes` of a journal are rows, with their times in them."""
 RUN = [sys.executable, "-m", "memex.cli.main", "run"]
 
 
 def rows(home: Path) -> dict[str, list[dict]]:
     lake = open_memex(Settings.model_validate({"home": home})).lake
     found = {}
-    for table in set(TABLES) - MEMORIES:
+    for table in TABLES:
         content = [{k: v for k, v in row.items() if k not in TIMES} for row in lake.scan(table).to_pylist()]
         found[table] = sorted(content, key=lambda row: row["id"])
     return found
@@ -58,13 +57,16 @@ def undisturbed(home: Path, logs: Path) -> float:
 
 def killed_after(seconds: float, home: Path, logs: Path) -> bool:
     """Start a run in a process group of its own, kill the group; tell whether it was still running."""
-    process = subprocess.Popen(
-        RUN, env=environment(home, logs), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    time.sleep(seconds)
-    alive = process.poll() is None
-    os.killpg(process.pid, signal.SIGKILL) if alive else None
-    process.wait()
+    said = home.with_name("said.txt")
+    with said.open("wb") as output:
+        process = subprocess.Popen(
+            RUN, env=environment(home, logs), stdout=output, stderr=output, start_new_session=True
+        )
+        time.sleep(seconds)
+        alive = process.poll() is None
+        os.killpg(process.pid, signal.SIGKILL) if alive else None
+        process.wait()
+    assert alive or process.returncode == 0, said.read_text()
     return alive
 
 

@@ -73,6 +73,11 @@ class Changes:
             blind, self._blind = self._blind, False
         return paths, blind
 
+    @property
+    def are_looked_for(self) -> bool:
+        """Whether a file that came and went between two looks at all files is not told of."""
+        return self._polling
+
     def wake(self) -> None:
         """End the wait of `take`. A signal's handler may call this."""
         self._signals.put(None)

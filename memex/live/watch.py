@@ -15,7 +15,7 @@ from typing import Protocol
 
 from memex.compact.run import Compact
 from memex.errors import MemexError, StoreBusy
-from memex.live.changes import Changes
+from memex.live.changes import POLL_SHARE, Changes
 from memex.live.under_way import under_way
 from memex.search.refresh import refresh_raw, refresh_summaries
 from memex.search.text import TextIndex
@@ -220,6 +220,8 @@ class Watch:
         self._unkept = deque(plan.batches if len(plan.batches) > 1 else ())
         self.ingest.mark_gone(plan.gone)
         self._swept_at, self._sweep_at = now, now + SWEEP_SECONDS
+        if plan.batches and self._changes.are_looked_for:  # what was found here may be gone before the next look
+            self._sweep_at = now + max(BLIND_SECONDS, POLL_SHARE * (time.monotonic() - now))
         if plan.sessions:
             self.tell(f"to read: {plan.sessions} sessions")
         for problem in plan.unreadable if self._starting else ():

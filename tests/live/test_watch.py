@@ -253,17 +253,28 @@ def may_limit() -> bool:
 
 
 @pytest.mark.skipif(not may_limit(), reason="no user namespaces here, and so no limit of our own")
-@pytest.mark.parametrize(("what", "limit"), [("watches", 3), ("instances", 0)])
-def test_where_the_system_cannot_watch_it_looks_and_says_so(memex, claude_dir, what, limit):
-    for number in range(8):
-        (claude_dir / "projects" / f"-before{number}").mkdir()
+@pytest.mark.parametrize(
+    ("what", "limit", "at_once"), [("watches", 3, True), ("watches", 14, False), ("instances", 0, True)]
+)
+def test_where_the_system_cannot_watch_it_looks_and_says_so(memex, live_log, claude_dir, what, limit, at_once):
+    def many(name):
+        for number in range(8):
+            (claude_dir / "projects" / f"-{name}{number}").mkdir()
+
+    many("before")
     with Watching("unshare", "-Ur", "sh", "-c", LIMITED, what, str(limit)) as watching:
+        if not at_once:
+            talk(live_log, "Look for the marten").write()
+            until(lambda: finds(memex, "marten"))
+            assert not any("max_user_" in line for line in watching.lines)
+            many("after")
         watching.told("max_user_")
-        log = ClaudeLog(claude_dir / "projects" / "-before7" / "before7.jsonl", LONG_AGO)
-        talk(log, "Look for the ocelot").write()
-        until(lambda: finds(memex, "ocelot"))
-        log.reply("The end of the ocelot.").path.unlink()
-        until(lambda: memex.lake.count("sources", f"gone AND path = '{log.path}'") == 1)
+        for name in ("-before7", "-after7"):
+            log = ClaudeLog(claude_dir / "projects" / name / f"{name}.jsonl", LONG_AGO)
+            talk(log, f"Look for the ocelot{name}").write()
+            until(lambda: finds(memex, f"ocelot{name}"))  # noqa: B023 - called at once
+            log.reply("The end of the ocelot.").path.unlink()
+            until(lambda: memex.lake.count("sources", f"gone AND path = '{log.path}'") == 1)  # noqa: B023
         assert watching.end() == 0
 
 
