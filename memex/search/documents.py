@@ -13,7 +13,11 @@ from memex.text import digest
 
 BATCH = 4000
 
-_RAW = {"messages": ["text"], "tool_calls": ["name", "input", "output"]}
+_RAW = {
+    "messages": ["id", "session_id", "prompt_number", "role", "kind", "ts", "digest", "text"],
+    "tool_calls": ["id", "session_id", "prompt_number", "name", "started_at", "digest", "input", "output"],
+}
+"""Columns of which a document is made."""
 _SUMMARY = {
     "observations": ["title", "subtitle", "narrative", "facts", "files_read", "files_modified"],
     "talks": ["user_request", "summary", "completed", "files_involved"],
@@ -115,11 +119,12 @@ def _documents(
     lake: Lake, table: str, keys: frozenset[str], of: Sequence[str] | None, read: Callable[[dict[str, Any]], Doc]
 ) -> Iterator[Doc]:
     """Read the wanted rows of a table: a few by id, many a batch at a time in storage order."""
+    columns = _RAW.get(table)
     if len(keys) <= BATCH:
-        yield from (read(row) for row in lake.scan(table, None, in_list("id", sorted(keys))).to_pylist())
+        yield from (read(row) for row in lake.scan(table, columns, in_list("id", sorted(keys))).to_pylist())
         return
     where = None if of is None else in_list("session_id", of)
-    for batch in lake.batches(table, BATCH, where=where):
+    for batch in lake.batches(table, BATCH, columns, where=where):
         yield from (read(row) for row in batch.to_pylist() if row["id"] in keys)
 
 

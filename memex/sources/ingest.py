@@ -6,7 +6,7 @@ table, or an archived file that the table does not have in its present generatio
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
@@ -139,11 +139,13 @@ class Ingest:
         files: dict[str, list[Found]] = {}
         for file in self.discover() if plan.batches else ():
             files.setdefault(file.session_id, []).append(file)
-        if len(plan.batches) > 1:
+        several = len(plan.batches) > 1
+        if several:
             report += self.keep([session for batch in plan.batches for session in batch])
-        for batch in plan.batches:
-            report += self.read_files(batch, [file for session in batch for file in files.get(session, ())])
-            tick(report.sessions)
+        with self.lake.in_bulk() if several else nullcontext():
+            for batch in plan.batches:
+                report += self.read_files(batch, [file for session in batch for file in files.get(session, ())])
+                tick(report.sessions)
         return report
 
     def mark_gone(self, paths: Collection[str]) -> int:
@@ -229,10 +231,11 @@ class Ingest:
         self.checkpoints.clear()
         order = sorted(groups, key=lambda session: min((k.first_at, k.stat[1], session) for k in groups[session]))
         report = IngestReport()
-        for start in range(0, len(order), BATCH_SESSIONS):
-            batch = {session: groups[session] for session in order[start : start + BATCH_SESSIONS]}
-            report += self._load.sessions(batch, {})
-            tick(report.sessions)
+        with self.lake.in_bulk():
+            for start in range(0, len(order), BATCH_SESSIONS):
+                batch = {session: groups[session] for session in order[start : start + BATCH_SESSIONS]}
+                report += self._load.sessions(batch, {})
+                tick(report.sessions)
         return report
 
     def merge_projects(self, source: str, target: str) -> int:

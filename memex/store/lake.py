@@ -79,6 +79,7 @@ class Lake:
         self._fresh_seconds = fresh_seconds
         self._remote = "://" in self.root
         self._readers = Readers(Path(self.root, ".locks", "readers"))
+        self._untidy: set[str] | None = None
 
     def prepare(self) -> None:
         """Create what is missing, and bring an older lake to the present schema.
@@ -207,6 +208,20 @@ class Lake:
         with self._lock(table), _translated(table):
             self._optimize(table)
 
+    @contextmanager
+    def in_bulk(self) -> Iterator[None]:
+        """Write much at once: the tables are tidied at the end, and not again and again while they grow.
+
+        After a crash the next write tidies.
+        """
+        self._untidy = set()
+        try:
+            yield
+        finally:
+            tables, self._untidy = sorted(self._untidy), None
+        for table in tables:
+            self.optimize(table)
+
     def purge(self, table: str) -> None:
         """Leave nothing of deleted and replaced rows on disk: in no data file, no index and no older version."""
         with self._lock(table), _translated(table):
@@ -300,6 +315,9 @@ class Lake:
 
     def _tidy(self, table: str, before: int) -> None:
         """Keep a table fast to read and its folder small, after a commit to the version `before`."""
+        if self._untidy is not None:
+            self._untidy.add(table)
+            return
         dataset = self.dataset(table)
         sizes = [fragment.metadata.physical_rows for fragment in dataset.get_fragments()]
         tail = tail_of(sizes)
