@@ -43,7 +43,7 @@ class Acts:
         Raises:
             DiskFull, HomeError: they could not be written, and so must not be carried out.
         """
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        now = datetime.now(UTC).isoformat(timespec="microseconds")  # two acts of one millisecond are told apart
         entries = [{"at": now, "act": act, **one} for one in about]
         with translated_os_errors(self.root):
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)

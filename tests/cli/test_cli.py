@@ -35,6 +35,12 @@ def test_a_developer_reads_summarises_indexes_and_finds(log: ClaudeLog, home: Pa
     assert "nothing new" in again.stderr
 
 
+def test_version_is_that_of_the_package():
+    from memex import __version__
+
+    assert memex("--version").stdout == f"memex {__version__}\n"
+
+
 def test_status_explains_the_numbers(filled):
     state = json.loads(memex("status", "--json").stdout)
     assert state["memory"]["sessions"] == 5

@@ -53,6 +53,37 @@ def test_upsert_inserts_and_replaces_by_id(lake):
     assert stored(lake) == {"a": "hello", "b": "new", "c": "new"}
 
 
+def fragments(lake: Lake, table: str) -> int:
+    return len(list(lake.dataset(table).get_fragments()))
+
+
+def write_one_by_one(lake: Lake, count: int) -> None:
+    for n in range(count):
+        lake.upsert("messages", messages([str(n)]))
+
+
+def test_what_is_written_in_bulk_is_tidied_once_at_its_end(lake):
+    with lake.in_bulk():
+        write_one_by_one(lake, 12)
+        assert fragments(lake, "messages") >= 12
+    assert fragments(lake, "messages") == 1
+    assert len(stored(lake)) == 12
+
+
+def test_after_a_bulk_that_failed_the_next_write_tidies(lake):
+    def fail():
+        with lake.in_bulk():
+            write_one_by_one(lake, 12)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert fragments(lake, "messages") >= 12
+    lake.upsert("messages", messages(["last"]))
+    assert fragments(lake, "messages") <= 3
+    assert len(stored(lake)) == 13
+
+
 def test_of_a_key_twice_in_one_batch_the_last_wins(lake):
     both = pa.concat_tables([messages(["a"], "first"), messages(["a"], "last")])
     assert lake.upsert("messages", both) == 1
