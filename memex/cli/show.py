@@ -1,4 +1,4 @@
-"""`memex sessions` and `memex show`."""
+"""`memex sessions`, `memex show` and `memex timeline`."""
 
 from typing import Annotated, Any
 
@@ -58,9 +58,29 @@ def show(
         print("nothing at this level (memex compact makes summaries)")
 
 
-def _print_raw(row: dict[str, Any]) -> None:
+@app.command()
+def timeline(
+    name: Annotated[str, typer.Argument(metavar="ID", help="A message, call or observation; or SESSION#PROMPT.")],
+    before: Annotated[int, typer.Option(min=0, help="How many entries before it.")] = 5,
+    after: Annotated[int, typer.Option(min=0, help="How many entries after it.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Show what was said and done around one place."""
+    from memex.setup import open_memex
+    from memex.store.timeline import show_around
+
+    found = show_around(open_memex().lake, name, before, after)
+    if as_json:
+        print_json(found)
+        return
+    print(f"{found['session_id']}\n")
+    for row in found["rows"]:
+        _print_raw(row, ">>>" if row["id"] == found["anchor"] else "---")
+
+
+def _print_raw(row: dict[str, Any], mark: str = "---") -> None:
     old = " (superseded)" if row["superseded"] else ""
-    print(f"--- #{row['prompt_number']} {row['role']} {row['kind']} {local_time(row['ts'])}{old}\n{row['text']}\n")
+    print(f"{mark} #{row['prompt_number']} {row['role']} {row['kind']} {local_time(row['ts'])}{old}\n{row['text']}\n")
 
 
 def _print_observation(row: dict[str, Any]) -> None:

@@ -101,13 +101,34 @@ def show_session(lake: Lake, session_id: str, level: str) -> dict[str, Any]:
     about = lake.scan("sessions", None, in_list("id", [session_id])).to_pylist()[0]
     mine = in_list("session_id", [session_id])
     if level == "raw":
-        rows = _raw_rows(lake, mine)
+        rows = raw_rows(lake, mine)
     else:
         name = "sessions" if level == "session" else level
         columns = ["source_offset", *_SHOWN[name]] if name == "observations" else _SHOWN[name]
         rows = lake.scan(SUMMARY_TABLES[name], columns, f"{mine} AND served").to_pylist()
         rows.sort(key=lambda r: (r.get("prompt_number", 0), r.pop("source_offset", 0)))
     return {"session": about, "rows": rows}
+
+
+def raw_rows(lake: Lake, where: str) -> list[dict[str, Any]]:
+    """Read messages and calls as entries of one kind, in the order of their session; `where` chooses them."""
+    messages = lake.scan(
+        "messages", ["id", "seq", "prompt_number", "role", "kind", "text", "ts", "superseded"], where
+    ).to_pylist()
+    calls = lake.scan(
+        "tool_calls",
+        ["id", "seq", "prompt_number", "name", "input", "output", "is_error", "started_at", "superseded"],
+        where,
+    ).to_pylist()
+    for call in calls:
+        text = f"{call.pop('input')}\n=> {call.pop('output')}"
+        call |= {
+            "role": "tool",
+            "kind": call.pop("name") + (" failed" if call.pop("is_error") else ""),
+            "text": text,
+        }
+        call["ts"] = call.pop("started_at")
+    return sorted((r for r in [*messages, *calls] if r["text"]), key=lambda r: r["seq"])
 
 
 def token_counts(lake: Lake) -> dict[str, tuple[int, int]]:
@@ -157,23 +178,3 @@ def vector_counts(lake: Lake, model: str) -> tuple[int, int]:
 def _named(projects: list[dict[str, Any]]) -> str:
     shown = [f"{row['name']} ({row['id']})" for row in projects[:5]]
     return ", ".join(shown) + (" …" if len(projects) > 5 else "")
-
-
-def _raw_rows(lake: Lake, where: str) -> list[dict[str, Any]]:
-    messages = lake.scan(
-        "messages", ["seq", "prompt_number", "role", "kind", "text", "ts", "superseded"], where
-    ).to_pylist()
-    calls = lake.scan(
-        "tool_calls",
-        ["seq", "prompt_number", "name", "input", "output", "is_error", "started_at", "superseded"],
-        where,
-    ).to_pylist()
-    for call in calls:
-        text = f"{call.pop('input')}\n=> {call.pop('output')}"
-        call |= {
-            "role": "tool",
-            "kind": call.pop("name") + (" failed" if call.pop("is_error") else ""),
-            "text": text,
-        }
-        call["ts"] = call.pop("started_at")
-    return sorted((r for r in [*messages, *calls] if r["text"]), key=lambda r: r["seq"])
