@@ -74,11 +74,13 @@ def vectors_of(lake: Lake, ids: Sequence[str], model: str) -> tuple[list[str], "
     """Read the vectors of memories that have one of this model: their ids, and one row each."""
     import numpy as np
 
-    if not ids or not lake.dimension("memories"):
-        return [], np.empty((0, 0), np.float32)
+    none = np.empty((0, lake.dimension("memories")), np.float32)
+    if not ids or not none.shape[1]:
+        return [], none
     rows = lake.scan("memories", ["id", "vector"], f"{in_list('id', ids)} AND vector_model = '{model}'")
-    vectors = rows["vector"].combine_chunks()
-    values = vectors.flatten().to_numpy(zero_copy_only=False) if rows.num_rows else np.empty(0, np.float32)
+    if not rows.num_rows:
+        return [], none
+    values = rows["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
     return rows["id"].to_pylist(), values.reshape(rows.num_rows, -1)
 
 
