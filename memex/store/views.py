@@ -115,7 +115,7 @@ def list_observations(lake: Lake, session_id: str = "", ids: Sequence[str] = ())
     """Read the observations of a session, in order, or those with these ids."""
     where = in_list("id", ids) if ids else f"{in_list('session_id', [session_id])} AND served"
     columns = ["id", "session_id", "source_offset", *_SHOWN["observations"]]
-    rows = lake.scan("observations", columns, where).to_pylist()
+    rows: list[dict[str, Any]] = lake.scan("observations", columns, where).to_pylist()
     rows.sort(key=lambda r: (r["session_id"], r["prompt_number"], r.pop("source_offset")))
     return rows
 

@@ -14,7 +14,7 @@ def client(filled):
     return client_of(filled, PrefectApi("", {}))
 
 
-def client_of(memex, prefect):
-    app = make_app(memex, prefect)
+def client_of(memex, prefect, *routers):
+    app = make_app(memex, prefect, *routers)
     head = {"Authorization": f"Bearer {read_token(memex.home)}"}
     return TestClient(app, "http://localhost", headers=head, raise_server_exceptions=False)

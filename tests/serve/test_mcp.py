@@ -33,9 +33,11 @@ async def over_stdio(_home):
 async def over_http(home):
     with Serving(home) as service:
         head = {"Authorization": f"Bearer {service.token}"}
-        async with httpx2.AsyncClient(headers=head, timeout=60) as http:
-            async with Client(streamable_http_client(f"{service.url}/mcp", http_client=http)) as client:
-                yield client
+        async with (
+            httpx2.AsyncClient(headers=head, timeout=60) as http,
+            Client(streamable_http_client(f"{service.url}/mcp", http_client=http)) as client,
+        ):
+            yield client
 
 
 @asynccontextmanager
@@ -130,7 +132,6 @@ def test_mcp_over_http_needs_the_token(filled):
 
 
 def test_nothing_but_protocol_reaches_stdout(filled):
-    (filled.home / "config.toml").write_text("")
     start = {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
     }  # fmt: skip

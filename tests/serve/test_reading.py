@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from fastapi import APIRouter
 
+from memex.serve.prefect import PrefectApi
 from tests.cli.test_cli import memex as run
+from tests.serve.conftest import client_of
 
 SESSION = "claude:5d0c1f52-6c1e-4b8e-9a55-0f4d2f1a7c01"
 
@@ -82,8 +85,19 @@ def test_the_wrong_method_is_a_problem(client):
     assert (answer.status_code, answer.headers["content-type"]) == (405, "application/problem+json")
 
 
-def test_what_nobody_expected_tells_nothing(client, filled):
+def test_what_nobody_expected_tells_nothing(filled):
+    broken = APIRouter()
+
+    @broken.get("/broken")
+    def breaks() -> None:
+        raise RuntimeError("the innermost secret")
+
+    answer = client_of(filled, PrefectApi("", {}), broken).get("/broken")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert "secret" not in answer.text and "Traceback" not in answer.text
+
+
+def test_a_lake_that_is_away_is_a_problem(client, filled):
     assert filled.lake.count("sessions")
     (filled.home / "lake").rename(filled.home / "elsewhere")
-    answer = client.get("/api/sessions")
-    assert answer.status_code == 500 and "Traceback" not in answer.text
+    assert client.get("/api/sessions").status_code in (500, 503)
