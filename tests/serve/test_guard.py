@@ -1,6 +1,8 @@
 """Who gets in, through a real server: names, origins, tokens, bounds."""
 
 import stat
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -101,3 +103,15 @@ def test_the_first_token_stays_however_many_ask(home):
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(lambda _: read_token(home), range(32)))) == 1
     assert [path.name for path in home.iterdir()] == ["serve.token"]
+
+
+def test_other_names_are_taken_when_it_is_told(home):
+    with Serving(home, MEMEX_SERVE_HOSTS='["memex.lan"]') as service:
+        assert service.raw("GET /api/health HTTP/1.1\nHost: memex.lan\n\n").startswith(b"HTTP/1.1 200")
+        assert service.raw("GET /api/health HTTP/1.1\nHost: evil.example\n\n").startswith(b"HTTP/1.1 421")
+
+
+def test_help_loads_no_web_framework():
+    heavy = ("fastapi", "mcp", "uvicorn", "httpx")
+    show = f"import sys, memex.cli.main; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True).stdout == "[]\n"
