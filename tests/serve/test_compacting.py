@@ -1,9 +1,9 @@
 """Summaries through the service: what is pending, and runs of a real Prefect server."""
 
+import httpx
 import pytest
 
 from memex.serve.prefect import PrefectApi
-from memex.setup import open_memex
 from tests.conftest import ingest
 from tests.flows.conftest import prefect  # noqa: F401
 from tests.serve.conftest import client_of
@@ -53,7 +53,10 @@ def test_a_run_is_started_and_followed(filled, prefect):  # noqa: F811
     run = client.get(answer.json()["follow"]).json()["run"]
     assert run["id"] == answer.json()["run_id"] and run["state_type"] == "SCHEDULED" and run["progress"] == []
     assert run["parameters"] == {"session_id": SESSION, "delay_minutes": None, **wanted}
+    bar = {"type": "progress", "data": 40.0, "description": "summaries", "flow_run_id": run["id"]}
+    httpx.post(f"{PREFECT_API_URL.value()}/artifacts/", json=bar).raise_for_status()
+    followed = client.get(answer.json()["follow"]).json()["run"]
+    assert followed["progress"] == [{"what": "summaries", "percent": 40.0}]
     every = client.post("/api/compact/trigger").json()["run_id"]
     assert {one["id"] for one in client.get("/api/compact/status").json()["runs"]} == {run["id"], every}
     assert client.get(f"/api/compact/status?run={NOBODY}").status_code == 404
-    assert open_memex().lake.count("sessions") == 5
