@@ -10,6 +10,9 @@ from memex.cli.output import note
 if TYPE_CHECKING:
     from memex.serve.prefect import PrefectApi
 
+HEAD_SECONDS = 5
+"""A connection without a request, or with half the head of one, is kept for so long."""
+
 
 @app.command()
 def serve() -> None:
@@ -17,6 +20,7 @@ def serve() -> None:
     import uvicorn
 
     from memex.serve.app import make_app
+    from memex.serve.patience import impatient
     from memex.serve.token import token_path
     from memex.setup import open_memex
 
@@ -32,7 +36,9 @@ def serve() -> None:
         access_log=False,
         server_header=False,
         limit_concurrency=given.connections,
-        timeout_keep_alive=5,
+        timeout_keep_alive=HEAD_SECONDS,
+        http=impatient(HEAD_SECONDS),
+        ws="none",
     )
 
 

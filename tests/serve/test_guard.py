@@ -1,10 +1,12 @@
 """Who gets in, through a real server: names, origins, tokens, bounds."""
 
+import socket
 import stat
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -83,6 +85,20 @@ def test_a_slow_body_is_given_up(serving):
     started = time.monotonic()
     answer = serving.raw(f"{head}Content-Length: 100\n\n", b"x")
     assert answer.startswith(b"HTTP/1.1 408") and 8 < time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"GET / HTTP/1.1\r\n", b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\nGET"]
+)
+def test_clients_that_send_half_a_head_do_not_stay(home, begun):
+    health = "GET /api/health HTTP/1.1\nHost: localhost\n\n"
+    with Serving(home, MEMEX_SERVE_CONNECTIONS="20") as service, ExitStack() as held:
+        for _number in range(40):
+            client = held.enter_context(socket.create_connection(("127.0.0.1", service.port)))
+            client.sendall(begun)
+        assert service.raw(health).startswith(b"HTTP/1.1 503")
+        time.sleep(7)
+        assert service.raw(health).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("path", ["/../serve.token", "/..%2f..%2fserve.token", "/api/%2e%2e/serve.token", "/nothing"])
