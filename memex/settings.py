@@ -290,7 +290,13 @@ class ServeSettings(Section):
     """`[serve]`: the service on this machine."""
 
     port: int = Field(10013, ge=1, le=65535)
-    """Where it listens, on the loopback interface only."""
+    """Where it listens."""
+    host: str = "127.0.0.1"
+    """The address it listens on. Any other than loopback lets other machines ask; they need the token."""
+    hosts: tuple[str, ...] = ()
+    """Names that it may be called by, beside localhost, where it listens for other machines."""
+    connections: int = Field(100, ge=1)
+    """Connections that are open at once."""
 
 
 class InjectSettings(Section):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memex.errors import ConfigError, HomeError, translated_os_errors
 from memex.settings import Settings, load_settings
@@ -153,6 +153,19 @@ class Memex:
         budget = self.settings.compact.budget
         caps = Caps(budget.run_tokens, budget.run_usd, budget.day_tokens, budget.day_usd)
         return Book(self.home / "journal" / "calls.db", caps, self.run_id)
+
+    def usage(self, days: int) -> dict[str, list[dict[str, Any]]]:
+        """What models took in the last days, what of today's caps is spent, and what summaries save."""
+        from memex.store.views import calls_by_day, savings
+
+        self.compact.settle()
+        spent, budget = self.book.spent(), self.settings.compact.budget
+        cap = "none" if budget.day_tokens is None else budget.day_tokens
+        today: list[dict[str, Any]] = [
+            {"what": "tokens", "spent": spent.tokens, "cap": cap},
+            {"what": "US dollars", "spent": f"{spent.usd:.4f}", "cap": f"{budget.day_usd:.2f}"},
+        ]
+        return {"days": calls_by_day(self.lake, days), "today": today, "savings": savings(self.lake)}
 
     @property
     def compact(self) -> "Compact":

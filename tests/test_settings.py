@@ -244,6 +244,7 @@ SOME_VALUE = {
     "search.fusion": "rrf",
     "compact.fallback": "[]",
     "privacy.exclude_projects": "[]",
+    "serve.hosts": "[]",
     "compact.budget.call_tokens": "1000",
     **dict.fromkeys(["sources.exclude", "sources.claude_extra", "sources.codex_extra", "sources.gemini_extra"], "[]"),
     "compact.l1.merge_threshold": "2",

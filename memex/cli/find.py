@@ -36,19 +36,17 @@ def search(
     """
     from datetime import datetime
 
-    from memex.search.query import LEVELS, Filters, parse_query, parse_when
+    from memex.search.query import LEVELS, Filters, ask
     from memex.setup import open_memex
 
     if level not in LEVELS:
         raise typer.BadParameter(f"{level!r} is no level: use {', '.join(LEVELS)}", param_hint="--level")
-    now = datetime.now().astimezone()
+    given = Filters((), project, session, role, source, kind, file)
     try:
-        start, end = (parse_when(text, now) if text else None for text in (since, until))
+        asked = ask(" ".join(query), datetime.now().astimezone(), given, since, until)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     memex = open_memex()
-    given = Filters((), project, session, role, source, kind, file, start, end)
-    asked = parse_query(" ".join(query), now, given)
     found = memex.search.run(asked, level, limit or memex.settings.search.limit)  # type: ignore[arg-type]
     if as_json:
         print_json(found)

@@ -17,6 +17,7 @@ from memex.cli import (
     projects,
     providers,
     run,
+    serve,
     show,
     sql,
     status,
@@ -27,7 +28,7 @@ from memex.errors import MemexError
 
 COMMANDS = (
     run, watch, ingest, compact, maintain, find, show, memories, projects, status, providers, sql, archive, doctor,
-    backup, forget, config,
+    backup, forget, config, serve,
 )  # fmt: skip
 """The modules whose import registers commands."""
 INTERRUPTED = 130

@@ -1,6 +1,6 @@
 """`memex providers` and `memex usage`: whether models can be asked, and what they took."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -56,15 +56,12 @@ def usage(
 ) -> None:
     """Show what models took, what is left of the caps, and what summaries save."""
     from memex.setup import open_memex
-    from memex.store.views import calls_by_day
 
-    memex = open_memex()
-    memex.compact.settle()
-    by_day = calls_by_day(memex.lake, days)
-    today, saved = _today(memex), _savings(memex)
+    found = open_memex().usage(days)
     if as_json:
-        print_json({"days": by_day, "today": today, "savings": saved})
+        print_json(found)
         return
+    by_day, today, saved = found["days"], found["today"], found["savings"]
     if by_day:
         columns = list(by_day[0])
         print_table(columns, [list(row.values()) for row in by_day], right=columns[3:])
@@ -72,22 +69,3 @@ def usage(
         note("no model was asked")
     print_table(["today (UTC)", "spent", "cap"], [list(row.values()) for row in today], right=["spent", "cap"])
     print_table(list(saved[0]), [list(row.values()) for row in saved], right=list(saved[0])[1:])
-
-
-def _today(memex: Any) -> list[dict[str, Any]]:
-    spent, budget = memex.book.spent(), memex.settings.compact.budget
-    return [
-        {"what": "tokens", "spent": spent.tokens, "cap": "none" if budget.day_tokens is None else budget.day_tokens},
-        {"what": "US dollars", "spent": f"{spent.usd:.4f}", "cap": f"{budget.day_usd:.2f}"},
-    ]
-
-
-def _savings(memex: Any) -> list[dict[str, Any]]:
-    """Compare, by level, what summaries stand for with what they take to read and what they took to write."""
-    from memex.store.views import token_counts, tokens_by_level
-
-    paid = tokens_by_level(memex.lake)
-    return [
-        {"level": level, "raw tokens": raw, "tokens of summaries": small, "tokens to write them": paid.get(level, 0)}
-        for level, (raw, small) in token_counts(memex.lake).items()
-    ]

@@ -105,6 +105,16 @@ def parse_query(text: str, now: datetime, filters: Filters = Filters()) -> Query
     return Query(" ".join(words), tuple(phrases), tuple(without), filters)
 
 
+def ask(text: str, now: datetime, filters: Filters, since: str = "", until: str = "") -> Query:
+    """Read a question and the dates or ages beside it, "" where there is none.
+
+    Raises:
+        ValueError: `since` or `until` is neither date nor age.
+    """
+    start, end = (parse_when(when, now) if when else None for when in (since, until))
+    return parse_query(text, now, replace(filters, since=start, until=end))
+
+
 def _narrowed(filters: Filters, field: str, value: str, now: datetime) -> Filters | None:
     """Take a field in; None when it is none of ours."""
     given: dict[str, Any] = {}

@@ -1,5 +1,6 @@
 """What people ask the lake for: a session by its name, a list, one level of one session, counts."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -131,6 +132,15 @@ def raw_rows(lake: Lake, where: str) -> list[dict[str, Any]]:
     return sorted((r for r in [*messages, *calls] if r["text"]), key=lambda r: r["seq"])
 
 
+def list_observations(lake: Lake, session_id: str = "", ids: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Read the observations of a session, in order, or those with these ids."""
+    where = in_list("id", ids) if ids else f"{in_list('session_id', [session_id])} AND served"
+    columns = ["id", "session_id", "source_offset", *_SHOWN["observations"]]
+    rows: list[dict[str, Any]] = lake.scan("observations", columns, where).to_pylist()
+    rows.sort(key=lambda r: (r["session_id"], r["prompt_number"], r.pop("source_offset")))
+    return rows
+
+
 def token_counts(lake: Lake) -> dict[str, tuple[int, int]]:
     """Sum, by level, the estimated tokens that the served summaries stand for and those they take."""
     counts = {}
@@ -166,6 +176,15 @@ def tokens_by_level(lake: Lake) -> dict[str, int]:
 
     tokens = pl.col("tokens_input").sum() + pl.col("tokens_output").sum()
     return dict(lake.frame("ledger").group_by("level").agg(tokens.alias("tokens")).iter_rows())
+
+
+def savings(lake: Lake) -> list[dict[str, Any]]:
+    """Compare, by level, what summaries stand for with what they take to read and what they took to write."""
+    paid = tokens_by_level(lake)
+    return [
+        {"level": level, "raw tokens": raw, "tokens of summaries": small, "tokens to write them": paid.get(level, 0)}
+        for level, (raw, small) in token_counts(lake).items()
+    ]
 
 
 def vector_counts(lake: Lake, model: str) -> tuple[int, int]:

@@ -1,0 +1,1 @@
+"""The service on this machine: HTTP, and MCP beside it."""
