@@ -16,6 +16,9 @@ STEP_MS = 100
 """Changes are handed on when none came for so long, …"""
 DEBOUNCE_MS = 400
 """… or when the first of them is so old."""
+REFUSALS = 3
+"""Refusals in a row, a tick apart, after which the system is believed: it gives back what was watched before only a
+while after that was closed."""
 POLL_SECONDS = 2.0
 POLL_SHARE = 20
 """Looking at all files takes at most one part in so many of the time."""
@@ -43,6 +46,7 @@ class Changes:
         self._waiting: list[threading.Event] = []
         self._ended = False
         self._polling = False
+        self._refusals = 0
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="changes", daemon=True)
 
@@ -150,6 +154,10 @@ class Changes:
         except FileNotFoundError:
             return  # it vanished just now
         except (OSError, RuntimeError) as error:
+            self._refusals += 1
+            if self._refusals < REFUSALS:
+                time.sleep(TICK_MS / 1000)
+                return
             self._polling = True
             self._tell(
                 f"the system cannot watch so many folders ({error}): looking at every file every few seconds instead, "
@@ -163,6 +171,7 @@ class Changes:
         watched = _folders(places) if EACH_FOLDER else {str(place) for place in places}
         # Told to ignore what it may not read, it ignores the limits of the system as well.
         with RustNotify(sorted(watched), False, False, 0, not EACH_FOLDER, not EACH_FOLDER) as notify:
+            self._refusals = 0
             if EACH_FOLDER and _folders(places) - watched:
                 return  # one that was made before its parent was watched
             yield set()
