@@ -1,0 +1,1 @@
+"""The hooks of Memex in the settings of AI CLIs."""
