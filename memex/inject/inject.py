@@ -1,6 +1,6 @@
 """The verb: answer a hook of an AI CLI with what helps, or with nothing."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -10,8 +10,10 @@ from typing import Any
 from memex.inject.candidates import MEMORIES, Candidates
 from memex.inject.choose import Judged, keys_of
 from memex.inject.event import ANSWERED, Event, output, read_event
-from memex.inject.fresh import fresh, keys_in
+from memex.inject.file import page_for_files
+from memex.inject.full import page_for_start
 from memex.inject.given import Given, Line
+from memex.inject.page import Page
 from memex.inject.quote import quotations
 from memex.inject.render import Quotation, Told, render
 from memex.inject.scope import Scope
@@ -29,18 +31,6 @@ class Answer:
 
     told: Told = field(default_factory=Told)
     why: str = ""
-    judged: tuple[Judged, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What a mode would tell: quotations, the best first, with the keys and the memory that each stands for."""
-
-    quotations: tuple[Quotation, ...] = ()
-    keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    memories: frozenset[str] = frozenset()
-    how: How = "selected"
     judged: tuple[Judged, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -103,8 +93,14 @@ class Inject:
         return Smart(self.candidates, self.settings, self.scope)
 
     def _page(self, mode: str, event: Event, project: str, given: frozenset[str]) -> Page:
-        page = self._for_prompt(event, project, given) if mode == "smart" else Page()
-        return replace(page, quotations=tuple(_new(page, given)))
+        lake, own = self.candidates.open_lake, event.session_id
+        if mode == "full":
+            page = page_for_start(lake(), project, own)
+        elif mode == "file":
+            page = page_for_files(lake(), self.candidates, event.files, project, own, given, self.settings.max_results)
+        else:
+            page = self._for_prompt(event, project, given)
+        return replace(page, quotations=tuple(page.news(given)))
 
     def _for_prompt(self, event: Event, project: str, given: frozenset[str]) -> Page:
         judged, notes = self.smart.find(event.prompt, project, event.session_id, given, self.clock())
@@ -126,7 +122,7 @@ class Inject:
             return Answer(why=_silent(page), judged=page.judged, notes=page.notes)
         now = self.clock()
         shown = [one.key for one in told.quotations]
-        keys = sorted({key for one in told.quotations for key in _keys(page, one)})
+        keys = sorted({key for one in told.quotations for key in page.keys_of(one)})
         sure = tuple((one.key, round(one.confidence or 0.0, 4)) for one in told.quotations)
         if not self.given.claim(Line(now, event.session_id, mode, tuple(keys), told.tokens, sure)):
             return None
@@ -136,21 +132,6 @@ class Inject:
     def _note(self, memories: Sequence[str], how: How, now: datetime) -> None:
         if memories:
             note_recall(self.journal, memories, now, how)
-
-
-def _keys(page: Page, one: Quotation) -> frozenset[str]:
-    """Name what one quotation says: what it stands for, and its sentences."""
-    return page.keys.get(one.key, frozenset((one.key,))) | keys_in(one.text)
-
-
-def _new(page: Page, given: frozenset[str]) -> Iterator[Quotation]:
-    """Leave out what was given, and what is said twice on one page."""
-    said = set(given)
-    for quotation in page.quotations:
-        one = fresh(quotation, said)
-        if one:
-            said |= _keys(page, one)
-            yield one
 
 
 def _silent(page: Page) -> str:

@@ -11,7 +11,7 @@ from memex.store.lake import Lake, in_list
 
 PREFIX = 13
 """Characters of a session's id that are given: enough to tell those apart that begin with their time."""
-_SAFE = re.compile(r"[\w.:-]{1,80}\Z")
+_SAFE = re.compile(r"[\w.:#-]{1,120}\Z", re.ASCII)
 """A hint is a command that somebody may run: an id with any other character is not written into one."""
 _COLUMNS: Mapping[str, list[str]] = {
     "observations": ["id", "title", "narrative"],
@@ -50,11 +50,20 @@ def hint(one: Candidate) -> str:
     """Name the command that shows more."""
     if one.level == MEMORIES:
         return f"memex memory {one.id[:10]}"
-    session = one.session_id.partition(":")[2][:PREFIX]
-    if not _SAFE.match(session):
-        return ""
-    place = {"sessions": "session", "talks": "talks"}.get(one.level)
-    return f"memex show {session} --level {place}" if place else f"memex timeline {one.id}"
+    if one.level == "observations":
+        return around(one.id)
+    return show(one.session_id, "session" if one.level == "sessions" else one.level)
+
+
+def show(session_id: str, level: str) -> str:
+    """Name the command that shows a session at a level; "" when its id is none to be written into a command."""
+    native = session_id.partition(":")[2][:PREFIX]
+    return f"memex show {native} --level {level}" if _SAFE.match(native) else ""
+
+
+def around(entry: str) -> str:
+    """Name the command that shows what stands around an entry."""
+    return f"memex timeline {entry}" if _SAFE.match(entry) else ""
 
 
 def _label(one: Candidate) -> str:
