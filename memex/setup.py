@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memex.embed.base import Embedder
     from memex.forget.run import Forget
     from memex.health.examine import Examine
+    from memex.inject.inject import Inject
     from memex.live.watch import Summarise, Watch
     from memex.llm.base import Writer
     from memex.llm.book import Book
@@ -291,6 +292,29 @@ class Memex:
             self.settings.embed.embed_raw,
             self.calibrations,
         )
+
+    @cached_property
+    def inject(self) -> "Inject":
+        """Answer the hooks of AI CLIs. It keeps what it needs in memory: one for a whole process."""
+        from memex.inject.candidates import Candidates
+        from memex.inject.inject import Inject
+        from memex.inject.scope import Scope
+
+        options, privacy = self.settings.inject, self.settings.privacy
+        hidden = (*options.exclude_projects, *privacy.exclude_projects)
+        return Inject(
+            Candidates(lambda: self.lake, self.summary_index, lambda: self.embedder, self.calibrations),
+            self._project_of,
+            self.home / "journal",
+            options,
+            Scope(self.home, hidden, options.exclude_sessions, options.subagents),
+            privacy.redact_emails,
+        )
+
+    def _project_of(self, cwd: str) -> tuple[str, str]:
+        """Give id and name of a folder's project, by what is known now."""
+        self.ingest.projects.read_acts()
+        return self.ingest.projects.of(cwd)
 
     @property
     def here(self) -> "Summarise":

@@ -241,6 +241,8 @@ SOME_VALUE = {
     "compact.provider": "ollama",
     "embed.provider": "none",
     "inject.mode": "off",
+    "inject.project_scope": "all",
+    **dict.fromkeys(["inject.exclude_projects", "inject.exclude_sessions"], "[]"),
     "search.fusion": "rrf",
     "compact.fallback": "[]",
     "privacy.exclude_projects": "[]",

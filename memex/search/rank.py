@@ -75,6 +75,13 @@ def ranked(
     return _read(connection, connection.execute(text, values or None).fetchall())
 
 
+def count_documents(connection: "duckdb.DuckDBPyConnection", parts: int, tokens: Sequence[str]) -> dict[str, int]:
+    """Count the documents that have each of some tokens, over as many parts."""
+    terms = [_Term(token) for token in tokens]
+    known = [_terms(connection, number, terms) for number in range(parts)]
+    return {token: sum(of_part.get(token, (0, 0))[1] for of_part in known) for token in tokens}
+
+
 def _read(connection: "duckdb.DuckDBPyConnection", best: Sequence[tuple[int, int, float]]) -> list[dict[str, Any]]:
     """Read documents, given as (part, number, score), in this order. With them, one query would take twice as long."""
     wanted: dict[int, list[int]] = {}

@@ -25,7 +25,7 @@ from filelock import FileLock
 from memex.errors import DamagedIndex, translated_os_errors
 from memex.search.part import Doc, Part, Place, build_part, quoted
 from memex.search.query import Query
-from memex.search.rank import ranked
+from memex.search.rank import count_documents, ranked
 from memex.search.tokens import RULES
 
 if TYPE_CHECKING:
@@ -93,6 +93,14 @@ class TextIndex:
     def search(self, query: Query, limit: int) -> list[dict[str, Any]]:
         """Find documents by BM25, best first: the columns of Doc, and `score`."""
         return self._read(lambda connection, parts: ranked(connection, parts, query, limit)) or []
+
+    def frequencies(self, tokens: Sequence[str]) -> tuple[dict[str, int], int]:
+        """Count the documents that have each token, voided ones included, and all documents."""
+
+        def read(connection: "duckdb.DuckDBPyConnection", parts: Sequence[Part]) -> tuple[dict[str, int], int]:
+            return count_documents(connection, len(parts), tokens), sum(part.docs for part in parts)
+
+        return self._read(read) or ({}, 0)
 
     def count(self) -> int:
         """Count the documents in force."""

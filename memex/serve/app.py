@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 from memex import __version__
 from memex.serve.compacting import compacting
 from memex.serve.guard import LOOPBACK, Guard, Limits
+from memex.serve.injecting import injecting
 from memex.serve.mcp import make_mcp
 from memex.serve.prefect import PrefectApi
 from memex.serve.problem import answer_errors
@@ -55,7 +56,7 @@ def make_app(memex: Memex, prefect: PrefectApi, *more: APIRouter, limits: Limits
     answer_errors(app)
     app.state.memex = memex
     app.state.prefect = prefect
-    for router in (health, reading, compacting, *more):
+    for router in (health, reading, compacting, injecting, *more):
         app.include_router(router)
     app.router.routes.extend(inside.routes)  # a mount at "/" would take what no route answers
     hosts = LOOPBACK | frozenset(name.lower() for name in memex.settings.serve.hosts)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 Most = Annotated[int, Field(ge=1, le=50)]
+Around = Annotated[int, Field(ge=0, le=20)]
 
 INSTRUCTIONS = """\
 The user's own history with AI coding CLIs (Claude Code, Codex, Gemini), all projects, verbatim and summarised.
@@ -76,6 +77,16 @@ def tools(recall: Recall) -> list[Callable[..., Any]]:
         """
         return recall.recent(project, limit)
 
+    def timeline(
+        session: str, prompt: Annotated[int, Field(ge=1)] = 1, before: Around = 3, after: Around = 5
+    ) -> dict[str, Any]:
+        """Read what was said and done just before and after a prompt of a session, in order.
+
+        Use it on a hit of search_history (its `session` and `prompt`) to see how it came about and what followed,
+        without reading the whole session.
+        """
+        return recall.around(session, prompt, before, after)
+
     def get_observations(session: str = "", ids: list[str] | None = None) -> list[dict[str, Any]]:
         """List what was done in a session, operation by operation: one line, id and token cost each.
 
@@ -99,7 +110,7 @@ def tools(recall: Recall) -> list[Callable[..., Any]]:
         """
         return recall.remember(text, kind, project)
 
-    return [search_history, get_session, get_recent_sessions, get_observations, list_projects, remember]
+    return [search_history, get_session, get_recent_sessions, timeline, get_observations, list_projects, remember]
 
 
 def _told(tool: Callable[Given, Answer]) -> Callable[Given, Answer]:

@@ -9,10 +9,12 @@ from fastapi import APIRouter, HTTPException, Query
 from memex.maintain.views import find_memory, list_memories, show_memory
 from memex.search.query import Filters, SearchLevel, ask
 from memex.serve.asked import Home
+from memex.store.timeline import show_around
 from memex.store.views import find_project, find_session, list_projects, list_sessions, show_session
 
 reading = APIRouter(prefix="/api")
 Limit = Annotated[int, Query(ge=1, le=1000)]
+Around = Annotated[int, Query(ge=0, le=1000)]
 
 
 @reading.get("/search")
@@ -69,6 +71,12 @@ def summary(memex: Home, name: str) -> dict[str, Any]:
     if not found["rows"]:
         raise HTTPException(404, f"{found['session']['id']} has no summary yet: POST /api/compact/session/… makes it")
     return {"session_id": found["session"]["id"], **found["rows"][0]}
+
+
+@reading.get("/timeline/{name:path}")
+def timeline(memex: Home, name: str, before: Around = 5, after: Around = 5) -> dict[str, Any]:
+    """Read the entries around a message, a call, an observation, or a place such as `5d0c1f52#3` (`#` is `%23`)."""
+    return show_around(memex.lake, name, before, after)
 
 
 @reading.get("/memories")

@@ -12,6 +12,7 @@ from memex.search.query import Filters, SearchLevel, ask
 from memex.search.snippet import snippet
 from memex.setup import Memex
 from memex.store import views
+from memex.store.timeline import show_around
 from memex.text import clip_units, estimate_tokens, one_line
 
 LINE_UNITS = 40
@@ -48,6 +49,11 @@ class Recall:
             "raw_lines": len(raw["rows"]),
             "raw_tokens": sum(estimate_tokens(row["text"]) for row in raw["rows"]),
         }
+
+    def around(self, name: str, prompt: int, before: int, after: int) -> dict[str, Any]:
+        """Read the lines around a prompt of a session, as far as a page holds them."""
+        found = show_around(self.memex.lake, f"{name}#{prompt}", before, after)
+        return {"session": found["session_id"], **_page(found["rows"], 0)}
 
     def recent(self, project: str, limit: int) -> list[dict[str, Any]]:
         """List sessions as lines, newest first."""

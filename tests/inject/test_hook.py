@@ -2,17 +2,21 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from memex.inject.hook import DEFAULTS, MODES, configured
-from memex.settings import Settings
+from memex.inject.hook import DEFAULTS, MODES, NOTICES, PROTOCOL, TOKEN_FILE, configured
+from memex.settings import Settings, load_settings
 
 EVENT = {"session_id": "1", "hook_event_name": "UserPromptSubmit", "prompt": "修复登录", "cwd": "/src/app"}
 ANSWER = json.dumps({"hookSpecificOutput": {"additionalContext": "上次用了 Redis"}}, ensure_ascii=False)
@@ -26,12 +30,17 @@ class Service(BaseHTTPRequestHandler):
 
     answer = (200, ANSWER.encode(), 0.0)
     asked: list[dict]
+    heads: list[dict]
+    fields: dict
 
     def do_POST(self):
         self.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.heads.append(dict(self.headers))
         status, body, pause = self.answer
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
+        for name, value in self.fields.items():
+            self.send_header(name, value)
         self.end_headers()
         for at in range(len(body)) if pause else ():
             time.sleep(pause)
@@ -44,13 +53,19 @@ class Service(BaseHTTPRequestHandler):
         pass
 
 
+handlers: list[type[Service]] = []
+"""Of the services that were started, the newest last."""
+
+
 @pytest.fixture
 def serve():
     """Start a service that answers like this; give its port and what it was asked."""
     running = []
 
-    def started(status=200, body=BODY, pause=0.0):
-        handler = type("Handler", (Service,), {"answer": (status, body, pause), "asked": []})
+    def started(status=200, body=BODY, pause=0.0, **fields):
+        made = {"answer": (status, body, pause), "asked": [], "heads": [], "fields": fields}
+        handler = type("Handler", (Service,), made)
+        handlers.append(handler)
         server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -157,6 +172,76 @@ def test_input_that_never_ends_holds_nobody_up():
         assert process.stdout.read() == b""
 
 
+def test_the_token_of_the_service_is_sent(serve, home):
+    port, asked = serve()
+    hook("--mode=smart", port=port)
+    home.mkdir(parents=True)
+    (home / TOKEN_FILE).write_text("s3cret\n")
+    hook("--mode=smart", port=port)
+    assert [head.get("Authorization") for head in handlers[-1].heads] == [None, "Bearer s3cret"]
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("token", [b"", b"\xff\xfe", b"a\r\nX-Other: b", b"x" * 100_000])
+def test_an_odd_token_is_not_sent_on(serve, home, token):
+    port, _asked = serve()
+    home.mkdir(parents=True)
+    (home / TOKEN_FILE).write_bytes(token)
+    code, out = hook("--mode=smart", port=port)
+    assert code == 0 and out in ("", ANSWER)
+    assert all("X-Other" not in head for head in handlers[-1].heads)
+
+
+def test_a_service_of_another_version_is_not_understood(serve):
+    assert hook("--mode=smart", port=serve(**{"X-Memex-Protocol": "2"})[0]) == (0, "")
+    assert hook("--mode=smart", port=serve(**{"X-Memex-Protocol": PROTOCOL})[0]) == (0, ANSWER)
+    assert handlers[-1].heads[0]["X-Memex-Protocol"] == PROTOCOL
+
+
+@pytest.mark.parametrize("value", ["off", "OFF", "0", "false", " no "])
+def test_a_variable_switches_it_off(serve, value):
+    port, asked = serve()
+    assert hook("--mode=smart", port=port, MEMEX_INJECT=value) == (0, "")
+    assert asked == []
+    assert hook("--mode=smart", port=port, MEMEX_INJECT="on") == (0, ANSWER)
+
+
+def test_nothing_to_say_is_no_output(serve):
+    assert hook("--mode=smart", port=serve(body=b"{}")[0]) == (0, "")
+
+
+@pytest.mark.parametrize("mode", NOTICES)
+def test_a_notice_is_sent_and_answered_by_silence(serve, mode):
+    port, asked = serve()
+    assert hook(f"--mode={mode}", port=port) == (0, "")
+    assert [one["mode"] for one in asked] == [mode]
+
+
+GARBAGE = st.binary(max_size=300) | st.text(max_size=100).map(str.encode) | st.just(json.dumps(EVENT).encode()[:-1])
+
+
+@settings(max_examples=50)
+@given(GARBAGE, st.sampled_from(["off", "smart", "full", "file", "stop", "", "loud"]))
+def test_garbage_in_many_processes(garbage, mode):
+    """Nothing listens on the port."""
+    assert hook("--mode", mode, given=garbage, seconds=1) == (0, "")
+
+
+def test_whatever_the_service_does_the_hook_ends_in_time(serve):
+    """Many at once: a service that is down, hangs, drips, breaks off, or speaks something else."""
+    silent = socket.create_server(("127.0.0.1", 0))
+    ports = [1, silent.getsockname()[1], serve(pause=LONG / len(BODY))[0], serve(500)[0], serve(body=b"\x00\xff")[0]]
+
+    def timed(port):
+        started = time.monotonic()
+        return hook("--mode=smart", port=port, seconds=1), time.monotonic() - started
+
+    with silent, ThreadPoolExecutor(4) as pool:
+        ended = list(pool.map(timed, ports * 4))
+    assert {result for result, _took in ended} == {(0, "")}
+    assert max(took for _result, took in ended) < 10  # the machine may be busy; the hook waits for 1 s at most
+
+
 def test_hook_imports_the_standard_library_alone():
     code = (
         "import sys; import memex.inject.hook; "
@@ -172,15 +257,30 @@ def test_hook_imports_the_standard_library_alone():
     assert shown.stdout.strip() in ("[]", "['__main__']")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", 'home = "~/kept"', 'home = "${WHERE}/kept"\n[inject]\nmode = "${HOW}"', "[inject]\ntimeout_seconds = 3"],
+)
+def test_hook_reads_the_configuration_as_memex_does(tmp_path, monkeypatch, text):
+    (tmp_path / "config.toml").write_text(text)
+    monkeypatch.delenv("MEMEX_HOME")
+    environ = {"MEMEX_CONFIG": str(tmp_path / "config.toml"), "WHERE": str(tmp_path), "HOW": "smart"}
+    read, found = load_settings(environ), configured(environ)
+    assert Path(str(found["home"])).expanduser() == read.home
+    assert (found["mode"], found["timeout_seconds"], found["port"]) == (
+        read.inject.mode,
+        read.inject.timeout_seconds,
+        read.serve.port,
+    )
+
+
 def test_hook_and_settings_agree():
     settings = Settings()
-    assert (
-        {
-            "mode": settings.inject.mode,
-            "timeout_seconds": settings.inject.timeout_seconds,
-            "port": settings.serve.port,
-        }
-        == DEFAULTS
-        == configured({"XDG_CONFIG_HOME": "/nowhere"})
-    )
+    assert {
+        "mode": settings.inject.mode,
+        "timeout_seconds": settings.inject.timeout_seconds,
+        "port": settings.serve.port,
+    } == DEFAULTS
+    found = configured({"XDG_CONFIG_HOME": "/nowhere"})
+    assert found == {**DEFAULTS, "home": str(settings.home)}
     assert all(Settings.model_validate({"inject": {"mode": mode}}) for mode in MODES)

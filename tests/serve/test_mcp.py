@@ -18,7 +18,9 @@ from memex.text import estimate_tokens
 from tests.serve.serving import Serving
 
 SESSION = "claude:5d0c1f52-6c1e-4b8e-9a55-0f4d2f1a7c01"
-TOOLS = {"search_history", "get_session", "get_recent_sessions", "get_observations", "list_projects", "remember"}
+TOOLS = {
+    "search_history", "get_session", "get_recent_sessions", "timeline", "get_observations", "list_projects", "remember",
+}  # fmt: skip
 COMMAND = [sys.executable, "-m", "memex.cli.main", "mcp"]
 
 
@@ -70,6 +72,8 @@ async def walk(client):
     assert session["summary"]["summary"] and len(session["talks"]) == 3 and session["raw_tokens"] > 0
     raw = await call(client, "get_session", id=SESSION, format="raw")
     assert raw["of"] == session["raw_lines"] and raw["lines"][0]["text"]
+    around = await call(client, "timeline", session=SESSION, prompt=2, before=1, after=2)
+    assert [line["prompt"] for line in around["lines"]] == [1, 2, 2, 3] and around["next"] is None
     lines = await call(client, "get_observations", session=SESSION)
     [whole] = await call(client, "get_observations", ids=[lines[0]["id"]])
     assert whole["session_id"] == SESSION and whole["title"]
@@ -95,6 +99,7 @@ def test_a_client_lists_and_calls_every_tool(filled, connected):
         ("get_session", {"id": SESSION, "format": "html"}, "format"),
         ("search_history", {"query": "x", "since": "tomorrow"}, "is no date"),
         ("search_history", {"query": "x", "limit": 10_000}, "limit"),
+        ("timeline", {"session": SESSION, "prompt": 99}, "no text of its own"),
         ("get_observations", {}, "neither a session nor ids"),
         ("remember", {"text": " "}, "nothing to remember"),
         ("remember", {"text": "x", "kind": "decision", "project": "nobody"}, "no project is called"),

@@ -29,6 +29,7 @@ def plain(value):
         ("/api/memories", ["memories"]),
         ("/api/usage", ["usage"]),
         ("/api/sessions/5d0c1f52?format=raw", ["show", "5d0c1f52", "--level", "raw"]),
+        ("/api/timeline/5d0c1f52%232?before=1&after=3", ["timeline", "5d0c1f52#2", "--before", "1", "--after", "3"]),
         ("/api/search?query=export&limit=3", ["search", "export", "--limit", "3"]),
         ("/api/search?query=export&level=talks&role=", ["search", "export", "--level", "talks"]),
         ("/api/search?query=export&level=all&type=bash", ["search", "export", "--level", "all", "--type", "bash"]),
